@@ -14,57 +14,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// opens is the tree of a directory.
-func opens(dir string) Tree {
-	return does(dir, func(*Turn) error { return nil })
-}
-
-// does is the tree of a directory before which something else is done.
-func does(dir string, before func(t *Turn) error) Tree {
-	return Tree{Name: dir, Start: func(t *Turn) (int, error) {
-		if err := before(t); err != nil {
-			return -1, err
+// counts is a task that counts a directory.
+func counts(dir string, into *Count) Task {
+	return does(dir, func(t *Turn) error {
+		fd, err := unix.Open(dir, openFlags, 0)
+		if err == nil {
+			*into = t.Count(fd)
 		}
-		return unix.Open(dir, openFlags, 0)
-	}}
+		return err
+	})
 }
 
-func TestPoolCountsAll(t *testing.T) {
+func does(name string, run func(t *Turn) error) Task { return Task{Name: name, Run: run} }
+
+func TestPoolRunsAll(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	fault := errors.New("no such place")
-	var starts []Tree
-	want := map[int]Count{}
-	for i := range 20 {
+	var tasks []Task
+	var want []Count
+	got := make([]Count, 20)
+	for i := range got {
 		dir := filepath.Join(root, strconv.Itoa(i))
 		for j := range i + 1 {
 			put(t, filepath.Join(dir, "d"+strconv.Itoa(j%3), strconv.Itoa(j)), 4096)
 		}
-		want[i] = expected(t, dir)
-		starts = append(starts, opens(dir))
+		want = append(want, expected(t, dir))
+		tasks = append(tasks, counts(dir, &got[i]))
 	}
-	starts = append(starts,
-		does("elsewhere", func(*Turn) error { return ErrElsewhere }),
-		does("faulty", func(*Turn) error { return fault }))
-	want[20], want[21] = Count{}, Count{Partial: fault}
+	tasks = append(tasks, does("faulty", func(*Turn) error { return fault }))
 	for _, workers := range []int{0, 1, 2, 7} {
 		pool := NewPool(workers, 1)
 		for range 2 {
-			results, err := pool.Count(t.Context(), starts)
-			if err != nil {
-				t.Fatal(err)
+			clear(got)
+			ends, err := pool.Run(t.Context(), tasks)
+			if err != nil || len(ends) != len(tasks) || !errors.Is(ends[len(ends)-1], fault) || errors.Join(ends[:len(ends)-1]...) != nil {
+				t.Errorf("%d workers: %v, %v", workers, ends, err)
 			}
-			got := map[int]Count{}
-			for r := range results {
-				got[r.Index] = r.Count
-			}
-			for i, w := range want {
-				if got[i] != w {
-					t.Errorf("%d workers: place %d is %+v, want %+v", workers, i, got[i], w)
-				}
-			}
-			if len(got) != len(want) {
-				t.Errorf("%d workers: %d results, want %d", workers, len(got), len(want))
+			if !slices.Equal(got, want) {
+				t.Errorf("%d workers: counted %+v, want %+v", workers, got, want)
 			}
 		}
 	}
@@ -74,15 +62,12 @@ func TestPoolWithoutTime(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	results, err := NewPool(2, 1).Count(ctx, []Tree{does("late", func(*Turn) error {
-		t.Error("a place was opened")
-		return ErrElsewhere
+	ends, err := NewPool(2, 1).Run(ctx, []Task{does("late", func(*Turn) error {
+		t.Error("it was run")
+		return nil
 	})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := <-results; !errors.Is(r.Partial, context.Canceled) || !errors.Is(r.Partial, ErrNotReached) {
-		t.Errorf("the result is %+v, want one that says why nothing was counted", r)
+	if err != nil || !errors.Is(ends[0], ErrNotReached) {
+		t.Errorf("%v, %v; want one that says why it was not run", ends, err)
 	}
 }
 
@@ -92,89 +77,77 @@ func TestPoolWithoutTime(t *testing.T) {
 func TestPoolIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	put(t, filepath.Join(root, "fine", "file"), 1)
+	put(t, filepath.Join(root, "file"), 1)
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
-		dead := func(i int) Tree {
-			return does("dead"+strconv.Itoa(i), func(*Turn) error { <-answer; return ErrElsewhere })
+		dead := func(i int) Task {
+			return does("dead"+strconv.Itoa(i), func(*Turn) error { <-answer; return nil })
 		}
 		pool := NewPool(1, 1)
 		for i := range 1 + spare { // each time one more worker is lost, the first time within the call
-			trees := []Tree{opens(filepath.Join(root, "fine"))}
+			var fine Count
+			tasks := []Task{counts(root, &fine)}
 			for j := range i + 1 {
-				trees = slices.Insert(trees, 0, dead(j))
+				tasks = slices.Insert(tasks, 0, dead(j))
 			}
-			got := inTenSeconds(t, pool, trees)
-			last, begun := got[i+1], i < spare // at the last one no worker was left
-			if found := last.Partial == nil && last.Inodes == 2; found != begun {
-				t.Errorf("%d dead ones: the other place is %+v, want it counted: %t", i+1, last, begun)
+			ends := inTenSeconds(t, pool, tasks)
+			begun := i < spare // at the last one no worker was left
+			if found := ends[i+1] == nil && fine.Inodes == 2; found != begun {
+				t.Errorf("%d dead ones: the other place is %+v, %v, want it counted: %t", i+1, fine, ends[i+1], begun)
 			}
-			for j := 1; j <= i && begun; j++ {
-				if !errors.Is(got[j].Partial, ErrSilent) {
-					t.Errorf("a dead one asked again is %+v, want %v", got[j], ErrSilent)
+			for j := 0; j <= i && begun; j++ {
+				if !errors.Is(ends[j], ErrSilent) {
+					t.Errorf("a dead one is %v, want %v", ends[j], ErrSilent)
 				}
 			}
 		}
-		if _, err := pool.Count(t.Context(), nil); !errors.Is(err, ErrBusy) || pool.Out() != 1+spare || !pool.Holds("dead0") {
+		if _, err := pool.Run(t.Context(), nil); !errors.Is(err, ErrBusy) || pool.Out() != 1+spare {
 			t.Errorf("with no worker left: %v, want %v", err, ErrBusy)
 		}
 		close(answer)
 		synctest.Wait()
-		if got := inTenSeconds(t, pool, []Tree{dead(0), opens(filepath.Join(root, "fine"))}); pool.Out() != 0 ||
-			got[0].Partial != nil || got[1].Inodes != 2 {
-			t.Errorf("in the end %d workers are out and the results are %+v", pool.Out(), got)
+		var fine Count
+		if ends := inTenSeconds(t, pool, []Task{dead(0), counts(root, &fine)}); pool.Out() != 0 || errors.Join(ends...) != nil || fine.Inodes != 2 {
+			t.Errorf("in the end %d workers are out and the results are %v, %+v", pool.Out(), ends, fine)
 		}
 	})
 }
 
-// inTenSeconds returns the results that come in time, by index.
-func inTenSeconds(t *testing.T, pool *Pool, trees []Tree) map[int]Result {
+// inTenSeconds returns how tasks end in that time, for the workers to notice included.
+func inTenSeconds(t *testing.T, pool *Pool, tasks []Task) []error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	results, err := pool.Count(ctx, trees)
+	ends, err := pool.Run(ctx, tasks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
 	synctest.Wait()
-	got := map[int]Result{}
-	for {
-		select {
-		case r, more := <-results:
-			if more {
-				got[r.Index] = r
-				continue
-			}
-		default:
-		}
-		return got
-	}
+	return ends
 }
 
-// TestPoolLeavesTimeForAll: trees that would take all the time there is get half of
+// TestPoolLeavesTimeForAll: tasks that would take all the time there is get half of
 // what is left each, the last one the rest.
 func TestPoolLeavesTimeForAll(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
-	put(t, filepath.Join(root, "file"), 1)
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		var ends []time.Duration
-		endless := func(name string) Tree {
+		var ended []time.Duration
+		endless := func(name string) Task {
 			return does(name, func(turn *Turn) error {
 				<-turn.Context().Done()
-				ends = append(ends, time.Since(began))
+				ended = append(ended, time.Since(began))
 				return turn.Breathe()
 			})
 		}
-		got := inTenSeconds(t, NewPool(1, 1), []Tree{endless("a"), endless("b"), opens(root), endless("c")})
-		if want := []time.Duration{5 * time.Second, 7500 * time.Millisecond, 10 * time.Second}; !slices.Equal(ends, want) {
-			t.Errorf("the endless ones end after %s, want %s", ends, want)
+		ends := inTenSeconds(t, NewPool(1, 1), []Task{endless("a"), endless("b"), does("fine", func(*Turn) error { return nil }), endless("c")})
+		if want := []time.Duration{5 * time.Second, 7500 * time.Millisecond, 10 * time.Second}; !slices.Equal(ended, want) {
+			t.Errorf("the endless ones end after %s, want %s", ended, want)
 		}
 		for i, want := range []error{context.DeadlineExceeded, context.DeadlineExceeded, nil, context.DeadlineExceeded} {
-			if !errors.Is(got[i].Partial, want) {
-				t.Errorf("place %d is %+v, want %v", i, got[i], want)
+			if !errors.Is(ends[i], want) {
+				t.Errorf("task %d ends with %v, want %v", i, ends[i], want)
 			}
 		}
 	})
@@ -184,23 +157,23 @@ func TestPoolLeavesTimeForAll(t *testing.T) {
 func TestPoolReplacesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		trees := []Tree{does("late", func(turn *Turn) error {
+		tasks := []Task{does("late", func(turn *Turn) error {
 			<-turn.Context().Done()
 			time.Sleep(time.Second) // of the fake clock
 			return turn.Breathe()
 		})}
 		var at, most atomic.Int32
 		for i := range 4 {
-			trees = append(trees, does(strconv.Itoa(i), func(*Turn) error {
+			tasks = append(tasks, does(strconv.Itoa(i), func(*Turn) error {
 				most.Store(max(most.Load(), at.Add(1)))
 				time.Sleep(600 * time.Millisecond) // of the fake clock
 				at.Add(-1)
-				return ErrElsewhere
+				return nil
 			}))
 		}
 		pool := NewPool(1, 1)
-		if got := inTenSeconds(t, pool, trees); most.Load() != 1 || len(got) != 5 || got[4].Partial != nil || pool.Out() != 0 {
-			t.Errorf("%d trees at a time, %d workers out, results %+v; want one at a time", most.Load(), pool.Out(), got)
+		if ends := inTenSeconds(t, pool, tasks); most.Load() != 1 || errors.Join(ends[1:]...) != nil || pool.Out() != 0 {
+			t.Errorf("%d tasks at a time, %d workers out, they end with %v; want one at a time", most.Load(), pool.Out(), ends)
 		}
 	})
 }
@@ -212,7 +185,7 @@ func TestPoolIsModest(t *testing.T) {
 	pool := NewPool(1, 0.001)
 	slept := time.Duration(0)
 	pool.sleep = func(_ context.Context, wait time.Duration) { slept += wait }
-	results, err := pool.Count(t.Context(), []Tree{does("busy", func(turn *Turn) error {
+	ends, err := pool.Run(t.Context(), []Task{does("busy", func(turn *Turn) error {
 		priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // the system call has 20 less it
 		if err != nil || 20-priority != niceness {
 			t.Errorf("the thread has niceness %d, %v; want %d", 20-priority, err, niceness)
@@ -226,13 +199,10 @@ func TestPoolIsModest(t *testing.T) {
 				return err
 			}
 		}
-		return ErrElsewhere
+		return nil
 	})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := <-results; r.Partial != nil || slept < time.Second { // 2 ms are a thousandth of 2 s
-		t.Errorf("slept %s, %v; want seconds", slept, r.Partial)
+	if err = errors.Join(append(ends, err)...); err != nil || slept < time.Second { // 2 ms are a thousandth of 2 s
+		t.Errorf("slept %s, %v; want seconds", slept, err)
 	}
 }
 

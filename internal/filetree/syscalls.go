@@ -24,10 +24,6 @@ const (
 	blockSize = 512
 )
 
-// emptyName and parentName are names as the calls take them.
-func emptyName() []byte  { return []byte{0} }
-func parentName() []byte { return []byte{'.', '.', 0} }
-
 // openDirectory opens what a single name in a directory stands for.
 func openDirectory(dir int, name []byte, how *unix.OpenHow) (int, error) {
 	for {
@@ -85,15 +81,14 @@ type Entry struct {
 	// Name has the NUL at its end.
 	Name []byte
 	// Kind is DT_DIR and so on.
-	Kind   byte
-	cookie int64 // where the listing continues behind it
+	Kind byte
 }
 
 // NextEntry takes the first entry off a listing: struct linux_dirent64 is inode (8
 // bytes), offset (8), record length (2), type (1), name with a NUL at its end. Unlike
 // os.ReadDir it allocates nothing.
 func NextEntry(listing []byte) (e Entry, rest []byte, err error) {
-	const cookieAt, lengthAt, kindAt, nameAt = 8, 16, 18, 19
+	const lengthAt, kindAt, nameAt = 16, 18, 19
 	if len(listing) < nameAt {
 		return Entry{}, nil, errListing
 	}
@@ -105,12 +100,7 @@ func NextEntry(listing []byte) (e Entry, rest []byte, err error) {
 	if end <= 0 {
 		return Entry{}, nil, errListing
 	}
-	e = Entry{
-		Name:   listing[nameAt : nameAt+end+1],
-		Kind:   listing[kindAt],
-		cookie: int64(binary.NativeEndian.Uint64(listing[cookieAt:])), //nolint:gosec // the kernel's loff_t
-	}
-	return e, listing[length:], nil
+	return Entry{Name: listing[nameAt : nameAt+end+1], Kind: listing[kindAt]}, listing[length:], nil
 }
 
 // isDots reports whether a name is that of the directory itself or of its parent.

@@ -13,33 +13,22 @@ import (
 const (
 	// listingSize holds about two thousand names.
 	listingSize = 64 << 10
-	// maxOpen is how many directories are open at a time. Deeper ones close those
-	// above them, and find the way back by "..".
-	maxOpen = 64
-	// keptNames and keptLinks are what is kept for the next walk.
-	keptNames = 1 << 20
-	keptLinks = 1 << 14
 	// breath is how many files are looked at between two looks at the clock.
 	breath = 128
 )
 
-// bounds are what a walk remembers at most: bytes of directories' names, directories
-// that lie in each other, and inodes with several links.
+// bounds are what a walk may take: bytes of directories' names, directories that lie in each other, each
+// of which is open, and inodes with several links.
 type bounds struct{ names, depth, links int }
 
 func defaultBounds() bounds {
-	const names, depth, links = 8 << 20, 100_000, 1 << 18
+	const names, depth, links = 8 << 20, 256, 1 << 18
 	return bounds{names: names, depth: depth, links: links}
 }
 
-// Faults that make a count partial.
-var (
-	// ErrBounds is a tree with more, or deeper, directories or more links than are
-	// remembered.
-	ErrBounds = errors.New("the tree is larger than is remembered of it")
-	// ErrMoved is a directory that was moved while the walk was below it.
-	ErrMoved = errors.New("a directory was moved while it was walked")
-)
+// ErrBounds makes a count partial: the tree has more, or deeper, directories or more links than are
+// remembered.
+var ErrBounds = errors.New("the tree is larger than is remembered of it")
 
 // Count is what a tree takes.
 type Count struct {
@@ -54,14 +43,12 @@ type Count struct {
 type walker struct {
 	// open is openDirectory; a test puts a filesystem that hangs in its place.
 	open func(dir int, name []byte, how *unix.OpenHow) (int, error)
-	// pause keeps the walk within its share of the CPU; nil for none.
+	// pause keeps the walk within its share of the CPU.
 	pause  func(ctx context.Context)
 	bounds bounds
 
 	how     unix.OpenHow
-	upwards unix.OpenHow
 	empty   []byte
-	parent  []byte
 	listing []byte
 	stat    unix.Statx_t
 
@@ -72,7 +59,6 @@ type walker struct {
 	steps  int
 
 	frames  []frame
-	closed  int      // frames [1, closed] have no descriptor
 	pending []uint32 // where names begin, of directories not entered yet
 	names   []byte
 	links   map[uint64]struct{}
@@ -80,27 +66,22 @@ type walker struct {
 
 // frame is a directory between the start and where the walk is.
 type frame struct {
-	fd     int // -1 while it is closed
-	inode  uint64
-	cookie int64 // behind the last name that was read
-	first  int   // in pending: the names from here on are in this directory
-	whole  bool  // all names were read
+	fd    int
+	first int  // in pending: the names from here on are in this directory
+	whole bool // all names were read
 }
 
+// newWalker returns a walker that is not paced.
 func newWalker() *walker {
 	return &walker{
 		open:   openDirectory,
+		pause:  func(context.Context) {},
 		bounds: defaultBounds(),
 		how: unix.OpenHow{
 			Flags:   openFlags,
 			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
 		},
-		upwards: unix.OpenHow{
-			Flags:   openFlags,
-			Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
-		},
-		empty:   emptyName(),
-		parent:  parentName(),
+		empty:   []byte{0},
 		listing: make([]byte, listingSize),
 		links:   map[uint64]struct{}{},
 	}
@@ -110,13 +91,12 @@ func newWalker() *walker {
 func (w *walker) walk(ctx context.Context, start int) Count {
 	w.reset()
 	defer w.closeAll()
-	w.push(start, 0)
+	w.push(start)
 	if err := stat(start, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat); err != nil {
 		w.fault(err, start)
 		return w.result()
 	}
 	w.major, w.minor = w.stat.Dev_major, w.stat.Dev_minor
-	w.frames[0].inode = w.stat.Ino
 	w.add()
 	for len(w.frames) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -129,16 +109,12 @@ func (w *walker) walk(ctx context.Context, start int) Count {
 }
 
 func (w *walker) reset() {
-	w.count, w.faults, w.closed = Count{}, 0, 0 // steps go on: many small trees are paced as one large tree is
+	w.count, w.faults = Count{}, 0 // steps go on: many small trees are paced as one large tree is
 	w.frames, w.pending = w.frames[:0], w.pending[:0]
-	if cap(w.names) > keptNames {
-		w.names = nil
-	}
 	w.names = w.names[:0]
-	if len(w.links) > keptLinks {
+	if len(w.links) > 0 {
 		w.links = map[uint64]struct{}{}
 	}
-	clear(w.links)
 }
 
 func (w *walker) result() Count {
@@ -162,7 +138,8 @@ func (w *walker) step(ctx context.Context) {
 	case !top.whole:
 		w.read(ctx, top)
 	default:
-		w.leave()
+		_ = unix.Close(top.fd) // nothing was written
+		w.frames = w.frames[:len(w.frames)-1]
 	}
 }
 
@@ -192,70 +169,11 @@ func (w *walker) enter(dir int, name []byte) {
 		return
 	}
 	w.add()
-	w.push(fd, w.stat.Ino)
+	w.push(fd)
 }
 
-// push makes an open directory the one to read, and closes the highest open one
-// below the start when too many are open.
-func (w *walker) push(fd int, inode uint64) {
-	w.frames = append(w.frames, frame{fd: fd, inode: inode, first: len(w.pending)})
-	if len(w.frames)-w.closed > maxOpen {
-		w.closed++
-		w.close(&w.frames[w.closed])
-	}
-}
-
-func (w *walker) close(f *frame) {
-	_ = unix.Close(f.fd) // nothing was written
-	f.fd = -1
-}
-
-// leave goes up. A directory that was closed meanwhile is opened again from the one
-// below it, if it is still the one above it.
-func (w *walker) leave() {
-	left := w.frames[len(w.frames)-1]
-	w.frames = w.frames[:len(w.frames)-1]
-	if up := len(w.frames) - 1; up > 0 && w.frames[up].fd < 0 {
-		if err := w.reopen(&w.frames[up], left.fd); err != nil {
-			w.fault(err, left.fd)
-			w.abandon()
-		} else {
-			w.closed--
-		}
-	}
-	_ = unix.Close(left.fd) // nothing was written
-}
-
-func (w *walker) reopen(f *frame, below int) error {
-	fd, err := openDirectory(below, w.parent, &w.upwards)
-	if err != nil {
-		return err
-	}
-	err = stat(fd, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat)
-	if err == nil && (w.stat.Ino != f.inode || !w.same()) {
-		err = ErrMoved
-	}
-	if err == nil && !f.whole {
-		_, err = unix.Seek(fd, f.cookie, unix.SEEK_SET)
-	}
-	if err != nil {
-		_ = unix.Close(fd) // nothing was written
-		return err
-	}
-	f.fd = fd
-	return nil
-}
-
-// abandon gives up all closed directories, which cannot be found again, and continues at the start.
-func (w *walker) abandon() {
-	lost := w.frames[1].first
-	if lost < len(w.pending) {
-		w.names = w.names[:w.pending[lost]]
-		w.pending = w.pending[:lost]
-	}
-	w.frames = w.frames[:1]
-	w.closed = 0
-}
+// push makes an open directory the one to read.
+func (w *walker) push(fd int) { w.frames = append(w.frames, frame{fd: fd, first: len(w.pending)}) }
 
 // read looks at some of the files of a directory, and remembers the directories among
 // them.
@@ -272,7 +190,6 @@ func (w *walker) read(ctx context.Context, f *frame) {
 			f.whole = true
 			return
 		}
-		f.cookie = e.cookie
 		if isDots(e.Name) {
 			continue
 		}
@@ -292,9 +209,7 @@ func (w *walker) breathe(ctx context.Context) bool {
 	if w.steps++; w.steps%breath != 0 {
 		return true
 	}
-	if w.pause != nil {
-		w.pause(ctx)
-	}
+	w.pause(ctx)
 	return ctx.Err() == nil
 }
 
@@ -372,10 +287,8 @@ func (w *walker) fault(err error, dir int) {
 }
 
 func (w *walker) closeAll() {
-	for i := range w.frames {
-		if w.frames[i].fd >= 0 {
-			w.close(&w.frames[i])
-		}
+	for _, f := range w.frames {
+		_ = unix.Close(f.fd) // nothing was written
 	}
 	w.frames = w.frames[:0]
 }

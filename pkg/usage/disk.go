@@ -3,9 +3,11 @@ package usage
 import (
 	"cmp"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
@@ -48,17 +50,71 @@ type Parts struct {
 	Deleted FSUse
 }
 
-// add adds a figure, and makes a sum that overflows unknown.
-func (u *FSUse) add(bytes, inodes int64) {
-	if bytes > math.MaxInt64-u.Bytes || inodes > math.MaxInt64-u.Inodes {
-		u.forget()
-		return
-	}
-	u.Bytes, u.Inodes = u.Bytes+bytes, u.Inodes+inodes
+// part is the kind of what a pod uses of a disk.
+type part uint8
+
+const (
+	layerPart part = iota
+	logPart
+	volumePart
+	partCount
+)
+
+// String names the part in a sentence.
+func (p part) String() string { return [...]string{"writable layer", "logs", "emptyDir"}[p] }
+
+func (p *Parts) part(of part) *FSUse {
+	return [...]*FSUse{layerPart: &p.Layers, logPart: &p.Logs, volumePart: &p.Volumes}[of]
 }
 
-// forget makes the figures lower bounds.
-func (u *FSUse) forget() { u.BytesKnown, u.InodesKnown = false, false }
+// where is a set of the node's filesystems.
+type where uint8
+
+const (
+	nowhere  where = 0
+	onNodeFS where = 1 << iota
+	onImageFS
+	onBoth = onNodeFS | onImageFS
+)
+
+// usesNothing is a pod that is known to use nothing, but for deleted files.
+func usesNothing() DiskUse {
+	none := FSUse{BytesKnown: true, InodesKnown: true}
+	parts := Parts{Layers: none, Logs: none, Volumes: none}
+	return DiskUse{NodeFS: none, ImageFS: none, OnNodeFS: parts, OnImageFS: parts}
+}
+
+// each calls with the sum and its parts of each of the filesystems.
+func (u *DiskUse) each(on where, see func(sum *FSUse, of *Parts)) {
+	if on&onNodeFS != 0 {
+		see(&u.NodeFS, &u.OnNodeFS)
+	}
+	if on&onImageFS != 0 {
+		see(&u.ImageFS, &u.OnImageFS)
+	}
+}
+
+// add adds figures of a part. Without one of them the sums are lower bounds.
+func (u *DiskUse) add(p part, on where, bytes, inodes *uint64) {
+	u.each(on, func(sum *FSUse, of *Parts) {
+		sum.add(bytes, inodes)
+		of.part(p).add(bytes, inodes)
+	})
+}
+
+func (u *FSUse) add(bytes, inodes *uint64) {
+	u.Bytes, u.BytesKnown = plus(u.Bytes, u.BytesKnown, bytes)
+	u.Inodes, u.InodesKnown = plus(u.Inodes, u.InodesKnown, inodes)
+}
+
+// plus adds a figure to a total. A total without a missing figure, or one that would overflow,
+// is a lower bound.
+func plus(total int64, known bool, figure *uint64) (int64, bool) {
+	if figure == nil || *figure > uint64(math.MaxInt64-total) { //nolint:gosec // a total is not negative
+		return total, false
+	}
+	return total + int64(*figure), known //nolint:gosec // checked above
+}
 
 // DiskUses computes the pods' disk usage as the kubelet ranks by it
 // (pkg/kubelet/eviction/helpers.go, podDiskUsage and buildSignalToRankFunc). On a node with
@@ -78,14 +134,22 @@ func (u *FSUse) forget() { u.BytesKnown, u.InodesKnown = false, false }
 func DiskUses(summary *statsapi.Summary, dedicatedImageFS bool, volumes map[string][]string) map[string]DiskUse {
 	uses := make(map[string]DiskUse, len(summary.Pods))
 	split, unseen := splitLayers(&summary.Node), !dedicatedImageFS && layersElsewhere(&summary.Node)
-	onNodeFS := split || !dedicatedImageFS && !unseen
+	layers, rest := onBoth, onBoth
+	switch {
+	case unseen:
+		layers = nowhere
+	case dedicatedImageFS && split:
+		layers, rest = onNodeFS, onNodeFS
+	case dedicatedImageFS:
+		layers, rest = onImageFS, onNodeFS
+	}
 	for i := range summary.Pods {
 		pod := &summary.Pods[i]
 		if pod.PodRef.UID == "" || len(pod.Containers) == 0 {
 			continue
 		}
 		names, known := volumes[pod.PodRef.UID]
-		use := diskUse(pod, onNodeFS, dedicatedImageFS, names, known)
+		use := diskUse(pod, layers, rest, names, known)
 		use.SplitLayers = split || unseen
 		uses[pod.PodRef.UID] = use
 	}
@@ -114,40 +178,31 @@ func splitLayers(node *statsapi.NodeStats) bool {
 }
 
 func sameFilesystem(a, b *statsapi.FsStats) bool {
-	same := func(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
-	return same(a.AvailableBytes, b.AvailableBytes) && same(a.CapacityBytes, b.CapacityBytes) &&
-		same(a.UsedBytes, b.UsedBytes) && same(a.InodesFree, b.InodesFree) &&
-		same(a.Inodes, b.Inodes) && same(a.InodesUsed, b.InodesUsed)
+	x, y := *a, *b
+	x.Time, y.Time = metav1.Time{}, metav1.Time{}
+	return reflect.DeepEqual(x, y)
 }
 
-func diskUse(pod *statsapi.PodStats, layersOnNodeFS, dedicatedImageFS bool, volumes []string, volumesKnown bool) DiskUse {
-	var layers, rest []*statsapi.FsStats
+// diskUse adds up the figures of a pod with its layers and the rest on those filesystems.
+func diskUse(pod *statsapi.PodStats, layers, rest where, volumes []string, volumesKnown bool) DiskUse {
+	use := usesNothing()
+	var times []time.Time // zero for a figure without one, which is then the oldest
+	add := func(p part, on where, figure *statsapi.FsStats) {
+		figure = cmp.Or(figure, &statsapi.FsStats{})
+		use.add(p, on, figure.UsedBytes, figure.InodesUsed)
+		times = append(times, figure.Time.Time)
+	}
 	for i := range pod.Containers {
-		layers = append(layers, pod.Containers[i].Rootfs)
-		rest = append(rest, pod.Containers[i].Logs)
+		add(layerPart, layers, pod.Containers[i].Rootfs)
+		add(logPart, rest, pod.Containers[i].Logs)
 	}
 	for _, name := range volumes {
-		rest = append(rest, volume(pod, name))
+		add(volumePart, rest, volume(pod, name))
 	}
 	if !volumesKnown {
-		rest = append(rest, nil)
+		add(volumePart, rest, nil)
 	}
-	logs := len(pod.Containers)
-	all := slices.Concat(layers, rest)
-	none := sum(nil)
-	parts := Parts{Layers: sum(layers), Logs: sum(rest[:logs]), Volumes: sum(rest[logs:])}
-	use := DiskUse{NodeFS: sum(all), OnNodeFS: parts, Time: oldest(all)}
-	if !layersOnNodeFS {
-		use.NodeFS, use.OnNodeFS.Layers = sum(rest), none
-	}
-	switch {
-	case !dedicatedImageFS:
-		use.ImageFS, use.OnImageFS = use.NodeFS, use.OnNodeFS
-	case layersOnNodeFS:
-		use.ImageFS, use.OnImageFS = none, Parts{Layers: none, Logs: none, Volumes: none}
-	default:
-		use.ImageFS, use.OnImageFS = parts.Layers, Parts{Layers: parts.Layers, Logs: none, Volumes: none}
-	}
+	use.Time = slices.MinFunc(times, time.Time.Compare)
 	return use
 }
 
@@ -159,38 +214,4 @@ func volume(pod *statsapi.PodStats, name string) *statsapi.FsStats {
 		}
 	}
 	return nil
-}
-
-// sum adds the figures up. Without one of them, which is nil, the sums are lower bounds.
-func sum(figures []*statsapi.FsStats) FSUse {
-	use := FSUse{BytesKnown: true, InodesKnown: true}
-	for _, f := range figures {
-		f = cmp.Or(f, &statsapi.FsStats{})
-		use.Bytes, use.BytesKnown = plus(use.Bytes, use.BytesKnown, f.UsedBytes)
-		use.Inodes, use.InodesKnown = plus(use.Inodes, use.InodesKnown, f.InodesUsed)
-	}
-	return use
-}
-
-// plus adds a figure to a total. A total without a missing figure, or one that would overflow,
-// is a lower bound.
-func plus(total int64, known bool, figure *uint64) (int64, bool) {
-	if figure == nil || *figure > uint64(math.MaxInt64-total) { //nolint:gosec // a total is not negative
-		return total, false
-	}
-	return total + int64(*figure), known //nolint:gosec // checked above
-}
-
-// oldest returns the time of the oldest figure, zero when one has none.
-func oldest(figures []*statsapi.FsStats) time.Time {
-	var first time.Time
-	for i, f := range figures {
-		switch {
-		case f == nil || f.Time.IsZero():
-			return time.Time{}
-		case i == 0 || f.Time.Time.Before(first):
-			first = f.Time.Time
-		}
-	}
-	return first
 }

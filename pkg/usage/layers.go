@@ -1,13 +1,11 @@
 package usage
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,41 +40,26 @@ type layers struct {
 // lookers is of how many processes of a container the root is read.
 const lookers = 8
 
-// openLayers reads the node's mounts: those of its first process.
+// openLayers reads the node's mounts: those of its first process. A container's root is at …/<id>/rootfs
+// (containerd: /run/containerd/io.containerd.runtime.v2.task/k8s.io/<id>/rootfs) or at …/merged (CRI-O and
+// Docker); the node's own root may be an overlay, too.
 func openLayers(proc string) (*layers, error) {
 	l := &layers{proc: proc, byID: map[string]layer{}, byDevice: map[uint64]layer{}}
-	err := readMounts(filepath.Join(proc, "1", "mountinfo"), func(m *mount) {
-		dir := m.upperDir()
-		if dir == "" {
+	err := readMounts(filepath.Join(proc, "1", "mountinfo"), func(m mount) {
+		found := layer{dir: m.upperDir(), device: m.device}
+		if found.dir == "" {
 			return
 		}
-		found := layer{dir: dir, device: m.device}
 		l.byDevice[m.device] = found
-		if isRoot(m.point) && filepath.IsAbs(dir) {
-			l.roots = append(l.roots, found)
+		name := filepath.Base(m.Mountpoint)
+		if name == "rootfs" {
+			l.byID[filepath.Base(filepath.Dir(m.Mountpoint))] = found
 		}
-		if id := idIn(m.point); id != "" {
-			l.byID[id] = found
+		if (name == "rootfs" || name == "merged") && filepath.IsAbs(found.dir) {
+			l.roots = append(l.roots, found)
 		}
 	})
 	return l, err
-}
-
-// idIn returns the container's id in the mount point of its root:
-// /run/containerd/io.containerd.runtime.v2.task/k8s.io/<id>/rootfs.
-func idIn(point string) string {
-	const rootfs = "rootfs"
-	if filepath.Base(point) != rootfs {
-		return ""
-	}
-	return filepath.Base(filepath.Dir(point))
-}
-
-// isRoot reports whether a mount point has the name of a container's root: containerd
-// …/rootfs, CRI-O and Docker …/merged. The node's own root may be an overlay, too.
-func isRoot(point string) bool {
-	name := filepath.Base(point)
-	return name == "rootfs" || name == "merged"
 }
 
 // of returns the layer of a container that has these processes.
@@ -85,12 +68,12 @@ func (l *layers) of(container string, processes []int) (layer, error) {
 	if !known {
 		var err error
 		if found, err = l.ofProcesses(processes); err != nil {
-			return layer{}, fmt.Errorf("finding the writable layer of container %s: %w", short(container), err)
+			return layer{}, fmt.Errorf("finding the writable layer of container %.12s: %w", container, err)
 		}
 	}
 	if !filepath.IsAbs(found.dir) {
-		return layer{}, fmt.Errorf("finding the writable layer of container %s: its overlay was mounted with a relative path, %q",
-			short(container), found.dir)
+		return layer{}, fmt.Errorf("finding the writable layer of container %.12s: its overlay was mounted with a relative path, %q",
+			container, found.dir)
 	}
 	return found, nil
 }
@@ -98,7 +81,7 @@ func (l *layers) of(container string, processes []int) (layer, error) {
 func (l *layers) ofProcesses(processes []int) (layer, error) {
 	err := errors.New("no process of it was found")
 	for _, pid := range processes[:min(len(processes), lookers)] {
-		var root *mount
+		var root mount
 		if root, err = l.rootOf(pid); err != nil {
 			continue
 		}
@@ -106,8 +89,8 @@ func (l *layers) ofProcesses(processes []int) (layer, error) {
 		switch {
 		case known:
 			return found, nil
-		case root.kind != "overlay":
-			err = fmt.Errorf("its root is of type %s, and only overlay says where it writes to", root.kind)
+		case root.FSType != "overlay":
+			err = fmt.Errorf("its root is of type %s, and only overlay says where it writes to", root.FSType)
 		case len(l.byDevice) > 0:
 			err = errors.New("its processes have a root that the runtime did not mount")
 		default: // the runtime mounts in another namespace
@@ -118,14 +101,13 @@ func (l *layers) ofProcesses(processes []int) (layer, error) {
 }
 
 // rootOf returns the mount of a process's root.
-func (l *layers) rootOf(pid int) (*mount, error) {
-	var root *mount
-	err := readMounts(filepath.Join(l.proc, strconv.Itoa(pid), "mountinfo"), func(m *mount) {
-		if m.point == "/" {
+func (l *layers) rootOf(pid int) (root mount, err error) {
+	err = readMounts(filepath.Join(l.proc, strconv.Itoa(pid), "mountinfo"), func(m mount) {
+		if m.Mountpoint == "/" {
 			root = m // a later one lies on top
 		}
 	})
-	if err == nil && root == nil {
+	if err == nil && root.Info == nil {
 		err = errors.New("its processes are below a directory that is no mount (chroot)")
 	}
 	return root, err
@@ -140,32 +122,23 @@ const layerWait = time.Second
 //
 //nolint:contextcheck,nolintlint // bounded by itself; contextcheck reads this by itself
 func (d *NodeDisk) checkLayers(mounts *layers) error {
-	if len(mounts.roots) == 0 {
-		return nil
-	}
-	trees := make([]filetree.Tree, len(mounts.roots))
+	tasks := make([]filetree.Task, len(mounts.roots))
 	for i, l := range mounts.roots {
-		trees[i] = filetree.Tree{Name: l.dir, Start: func(*filetree.Turn) (int, error) {
-			fd, err := inHost(d.root, l.dir, unix.O_PATH)
-			if err != nil {
-				return -1, err
+		tasks[i] = filetree.Task{Name: l.dir, Run: func(*filetree.Turn) error {
+			fd, err := d.inHost(l.dir, unix.O_PATH)
+			if err == nil {
+				err = unix.Close(fd)
 			}
-			return -1, cmp.Or(unix.Close(fd), filetree.ErrElsewhere)
+			return err
 		}}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), layerWait)
 	defer cancel()
-	counts, err := run(ctx, d.pool, trees, func(int) {})
-	for i := range counts {
-		if !errors.Is(counts[i].Partial, unix.ENOENT) {
-			return err
+	ends, err := d.pool.Run(ctx, tasks)
+	for _, end := range ends {
+		if err = end; !errors.Is(end, unix.ENOENT) {
+			return nil
 		}
 	}
-	return cmp.Or(err, d.explain(counts[0].Partial))
-}
-
-// short shortens a container's id for a sentence, as the runtimes' tools do.
-func short(container string) string {
-	const length = 12
-	return strings.ToValidUTF8(container[:min(len(container), length)], "?")
+	return err
 }

@@ -21,17 +21,15 @@ const mountinfoMax = 16 << 20
 
 // mount is one line of /proc/<pid>/mountinfo (proc_pid_mountinfo(5)).
 type mount struct {
-	device  uint64 // st_dev of its files
-	point   string // where it is, relative to the process's root
-	kind    string // of the filesystem
-	options string // of the superblock, as the kernel wrote them
+	*mountinfo.Info
+	device uint64 // st_dev of its files
 }
 
 // errMountinfo is a line that does not match the manual.
 var errMountinfo = errors.New("it is no mountinfo")
 
 // readMounts calls see for each mount of a mountinfo, in its order.
-func readMounts(path string, see func(m *mount)) error {
+func readMounts(path string, see func(m mount)) error {
 	file, err := os.Open(path) //nolint:gosec // below the host's /proc
 	if err != nil {
 		return fmt.Errorf("reading the mounts: %w", err)
@@ -43,14 +41,13 @@ func readMounts(path string, see func(m *mount)) error {
 	return nil
 }
 
-func parseMounts(from io.Reader, see func(m *mount)) error {
+func parseMounts(from io.Reader, see func(m mount)) error {
 	limited := &io.LimitedReader{R: from, N: mountinfoMax}
 	sound := true
 	_, err := mountinfo.GetMountsFromReader(limited, func(info *mountinfo.Info) (skip, stop bool) {
-		m := &mount{point: info.Mountpoint, kind: info.FSType, options: info.VFSOptions}
-		m.device, sound = mountDevice(info)
-		if sound = sound && m.point != "" && m.kind != ""; sound {
-			see(m)
+		var device uint64
+		if device, sound = deviceIn(info); sound {
+			see(mount{info, device})
 		}
 		return sound, !sound // the library continues after a line that it skips
 	})
@@ -66,23 +63,23 @@ func parseMounts(from io.Reader, see func(m *mount)) error {
 	}
 }
 
-// mountDevice returns false for an invalid device: the library returns 0 for a number that
-// it cannot read, and no filesystem has the device 0:0.
-func mountDevice(info *mountinfo.Info) (uint64, bool) {
+// deviceIn returns the device of a line; false for a line that is none. The library returns 0 for a number
+// that it cannot read, and no filesystem has the device 0:0.
+func deviceIn(info *mountinfo.Info) (uint64, bool) {
 	major, minor := info.Major, info.Minor
 	if major < 0 || major > math.MaxUint32 || minor < 0 || minor > math.MaxUint32 || major == 0 && minor == 0 {
 		return 0, false
 	}
-	return unix.Mkdev(uint32(major), uint32(minor)), true
+	return unix.Mkdev(uint32(major), uint32(minor)), info.Mountpoint != "" && info.FSType != ""
 }
 
 // upperDir returns the directory that an overlay writes to, as the process that mounted it
 // sees it; "" for a mount that has none.
-func (m *mount) upperDir() string {
-	if m.kind != "overlay" {
+func (m mount) upperDir() string {
+	if m.FSType != "overlay" {
 		return ""
 	}
-	for option := range strings.SplitSeq(m.options, ",") {
+	for option := range strings.SplitSeq(m.VFSOptions, ",") {
 		if dir, found := strings.CutPrefix(option, "upperdir="); found {
 			return unescape(dir)
 		}
@@ -91,22 +88,11 @@ func (m *mount) upperDir() string {
 }
 
 // unescape replaces the three octal digits that the kernel writes for a space, a comma and
-// other special characters (seq_escape, mangle_path).
+// other special characters (seq_escape, mangle_path), which Go writes in the same way.
 func unescape(text string) string {
-	if !strings.Contains(text, `\`) {
+	plain, err := strconv.Unquote(`"` + strings.ReplaceAll(text, `"`, `\"`) + `"`)
+	if err != nil {
 		return text
 	}
-	const digits, octal, byteBits = 3, 8, 8
-	plain := make([]byte, 0, len(text))
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+digits < len(text) {
-			if code, err := strconv.ParseUint(text[i+1:i+1+digits], octal, byteBits); err == nil {
-				plain = append(plain, byte(code))
-				i += digits
-				continue
-			}
-		}
-		plain = append(plain, text[i])
-	}
-	return string(plain)
+	return plain
 }

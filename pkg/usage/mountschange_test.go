@@ -39,9 +39,9 @@ func TestMountsChange(t *testing.T) {
 		}
 		use := measureOne(t, disk)
 		nodefs, imagefs := use.OnNodeFS.Logs, use.OnImageFS.Layers
-		nodefs.add(use.OnNodeFS.Volumes.Bytes, use.OnNodeFS.Volumes.Inodes)
+		nodefs = plusUse(nodefs, use.OnNodeFS.Volumes)
 		if !dedicated {
-			nodefs.add(use.OnNodeFS.Layers.Bytes, use.OnNodeFS.Layers.Inodes)
+			nodefs = plusUse(nodefs, use.OnNodeFS.Layers)
 			imagefs = nodefs
 		}
 		if use.Reason != "" || use.OnImageFS.Layers.Bytes < kib64 || use.NodeFS != nodefs || use.ImageFS != imagefs {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,37 +14,29 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// NodeDiskOptions say where a node keeps the pods' files, and how much time and CPU the
-// measurement may use.
+// Where the kubelet keeps the pods' files and logs on the host, and Docker the logs that the kubelet's
+// directory only links to.
+const (
+	kubeletDir   = "/var/lib/kubelet"
+	podsDir      = kubeletDir + "/pods"
+	logDir       = "/var/log/pods"
+	linkedLogDir = "/var/lib/docker/containers"
+)
+
+// imageDirs are as for the signals of pkg/pressure: the first that exists is on imagefs.
+func imageDirs() []string {
+	return []string{"/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker"}
+}
+
+// NodeDiskOptions say where the host is, and how much CPU the measurement may use.
 type NodeDiskOptions struct {
 	// HostRoot is the directory below which the host's directories are mounted; "" is the
 	// host itself.
 	HostRoot string
-	// KubeletDir is the kubelet's root directory on the host, whose filesystem is
-	// nodefs; "" is /var/lib/kubelet.
-	KubeletDir string
-	// LogDir is where the kubelet has the pods' logs; "" is /var/log/pods.
-	LogDir string
-	// LinkedLogDir is where a runtime keeps the logs that LogDir only links to; "" is
-	// Docker's, /var/lib/docker/containers.
-	LinkedLogDir string
-	// ImageDirs are as in pressure.Options; nil is the same default.
-	ImageDirs []string
 	// Workers is how many threads read directories at a time, 0 is one. Cores is how much
 	// CPU time they may use together per second, in seconds; 0 is one core.
 	Workers int
 	Cores   float64
-}
-
-func (o *NodeDiskOptions) setDefaults() {
-	o.HostRoot = cmp.Or(o.HostRoot, "/")
-	o.KubeletDir = cmp.Or(o.KubeletDir, "/var/lib/kubelet")
-	o.LogDir = cmp.Or(o.LogDir, "/var/log/pods")
-	o.LinkedLogDir = cmp.Or(o.LinkedLogDir, "/var/lib/docker/containers")
-	o.Cores = cmp.Or(o.Cores, 1)
-	if o.ImageDirs == nil {
-		o.ImageDirs = []string{"/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker"}
-	}
 }
 
 // NodePod holds the facts that are needed to find a pod's files.
@@ -72,30 +63,27 @@ type NodeDisk struct {
 	// it with a filesystem of its own hides only deleted files.
 	descriptors *filetree.Pool
 	last        map[string]DiskUse // by UID
-	turns       turns              // of the last measurement
-	// opening is called before a place is opened, within the place's time; a test lets it
+	turns       map[string]turn    // of the last measurement, by the tasks' names
+	// opening is called before a directory of a pod is opened, within the pod's time; a test lets it
 	// hang.
-	opening func(ctx context.Context, p *place)
+	opening func(m *podDisk, path string)
 }
 
 // OpenNodeDisk prepares the measurement and checks that it can work here: an error names the
 // missing directory or right.
 func OpenNodeDisk(options NodeDiskOptions) (*NodeDisk, error) {
-	options.setDefaults()
+	options.HostRoot, options.Cores = cmp.Or(options.HostRoot, "/"), cmp.Or(options.Cores, 1)
 	root, err := unix.Open(options.HostRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", options.HostRoot, err)
 	}
 	d := &NodeDisk{
-		options: options,
-		root:    root,
-		proc:    filepath.Join(options.HostRoot, "proc"),
-		pool:    filetree.NewPool(options.Workers, options.Cores),
-		last:    map[string]DiskUse{},
-		turns:   turns{},
-		opening: func(context.Context, *place) {},
-
+		options:     options,
+		root:        root,
+		proc:        filepath.Join(options.HostRoot, "proc"),
+		pool:        filetree.NewPool(options.Workers, options.Cores),
 		descriptors: filetree.NewPool(1, options.Cores),
+		opening:     func(*podDisk, string) {},
 	}
 	if err := d.check(); err != nil {
 		_ = d.Close() // the first fault is the one to report
@@ -107,12 +95,12 @@ func OpenNodeDisk(options NodeDiskOptions) (*NodeDisk, error) {
 // check opens what Measure needs.
 func (d *NodeDisk) check() error {
 	if _, err := d.layout(); err != nil {
-		return d.explain(err)
+		return err
 	}
-	for _, dir := range []string{filepath.Join(d.options.KubeletDir, "pods"), d.options.LogDir} {
-		fd, err := inHost(d.root, dir, unix.O_RDONLY)
+	for _, dir := range []string{podsDir, logDir} {
+		fd, err := d.inHost(dir, unix.O_RDONLY)
 		if err != nil {
-			return d.explain(err)
+			return err
 		}
 		_ = unix.Close(fd) // nothing was written
 	}
@@ -121,20 +109,6 @@ func (d *NodeDisk) check() error {
 		return d.explain(err)
 	}
 	return d.checkLayers(mounts)
-}
-
-// explain adds to a fault how to fix it.
-func (d *NodeDisk) explain(err error) error {
-	switch {
-	case errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("%w; the kernel is older than Linux 5.6 and cannot open files safely: use the source summary", err)
-	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return fmt.Errorf("%w; measuring on the node needs root and CAP_DAC_READ_SEARCH", err)
-	case errors.Is(err, unix.ENOENT):
-		return fmt.Errorf("%w; mount it below %s at the same path", err, d.options.HostRoot)
-	default:
-		return err
-	}
 }
 
 // Close closes the host's root. It stays open while a filesystem that does not respond
@@ -146,27 +120,30 @@ func (d *NodeDisk) Close() error {
 	return unix.Close(d.root)
 }
 
-// Measure returns the pods' usage by UID, and ends with the context. It first reads places
-// that were not reached the last time, then those of the pods that used most, and last those
-// that take too long. A place that was not read has the pod's previous figures with their
+// Measure returns the pods' usage by UID, and ends with the context. It first reads pods
+// that were not reached the last time, then those that used most, and last those
+// that take too long. A pod that was not read has its previous figures with their
 // time, if these are at most a minute old, or a reason. Now is the time of the new figures.
 // A pod without a kubelet directory is left out. An error means that nothing is known.
 func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (map[string]DiskUse, error) {
-	ordered := d.bySize(pods)
-	f, err := d.look(ctx, ordered)
-	if err != nil {
-		return nil, d.explain(err)
-	}
-	counts, err := d.count(ctx, f)
+	seen, err := d.look(ctx, pods)
 	if err != nil {
 		return nil, err
 	}
-	d.lookForDeleted(ctx, f)
-	measured := f.sum(ordered, counts, now)
-	for uid, use := range measured {
-		measured[uid] = better(d.last[uid], use, now)
+	turns := map[string]turn{}
+	counted, err := d.count(ctx, seen, pods, turns)
+	if err != nil {
+		return nil, err
 	}
-	d.last, d.turns = measured, f.turns
+	d.lookForDeleted(ctx, counted, turns)
+	measured := make(map[string]DiskUse, len(counted))
+	for _, m := range counted {
+		if !m.absent {
+			m.use.Time = now
+			measured[m.pod.UID] = better(d.last[m.pod.UID], m.use, now)
+		}
+	}
+	d.last, d.turns = measured, turns
 	return measured, nil
 }
 
@@ -185,178 +162,112 @@ func better(last, use DiskUse, now time.Time) DiskUse {
 	return use
 }
 
-// bySize orders pods by their previous usage, those of the same size by UID.
-func (d *NodeDisk) bySize(pods []NodePod) []NodePod {
-	size := func(pod *NodePod) int64 {
-		last := d.last[pod.UID]
-		return last.NodeFS.Bytes + last.ImageFS.Bytes
-	}
-	ordered := slices.Clone(pods)
-	slices.SortFunc(ordered, func(a, b NodePod) int {
-		return cmp.Or(cmp.Compare(size(&b), size(&a)), cmp.Compare(a.UID, b.UID))
-	})
-	return ordered
-}
-
-// where is a set of the node's filesystems.
-type where uint8
-
-const (
-	nowhere  where = 0
-	onNodeFS where = 1 << iota
-	onImageFS
-)
-
-// layout says which filesystem is which.
-type layout struct{ node, image uint64 }
-
-func (l layout) where(device uint64) where {
-	on := nowhere
-	if device == l.node {
-		on |= onNodeFS
-	}
-	if device == l.image {
-		on |= onImageFS
-	}
-	return on
-}
-
-// layout reads which filesystems there are now.
-func (d *NodeDisk) layout() (layout, error) {
-	node, err := d.device(d.options.KubeletDir)
-	if err != nil {
-		return layout{}, err
-	}
-	for _, dir := range d.options.ImageDirs {
-		image, err := d.device(dir)
-		if err == nil {
-			return layout{node: node, image: image}, nil
-		}
-		if !errors.Is(err, unix.ENOENT) {
-			return layout{}, err
-		}
-	}
-	return layout{node: node, image: node}, nil
-}
-
-func (d *NodeDisk) device(dir string) (uint64, error) {
-	fd, err := inHost(d.root, dir, unix.O_PATH)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written
-	return deviceOf(fd)
-}
-
-// found holds the locations of the pods' files.
-type found struct {
-	disk      *NodeDisk
+// hostView is what a measurement knows of the node before it reads files.
+type hostView struct {
 	layout    layout
 	mounts    *layers
 	processes *processes
-	places    []*place
-	ordered   []NodePod
-	pods      []foundPod // by the index of the pod
-	turns     turns      // of the places that were read
 }
 
-// foundPod holds what is known of a pod before its files are counted.
-type foundPod struct {
-	faults    [3]error // by part
-	absent    bool
-	processes []int
-	deleted   deletedFiles
-	noDeleted error // why there may be more deleted files
-}
-
-// lookName is the name of the search in the list of workers' tasks. No place has it.
+// lookName is the name of the task of look. No pod has it.
 const lookName = "the pods' files"
 
-// look finds the pods' files on a worker. It abandons the worker when the context ends
+// look looks at the node's mounts and processes on a worker. It abandons the worker when the context ends
 // first: a directory may be on a filesystem that does not respond.
-func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*found, error) {
-	answer := make(chan *found, 1)
-	start := func(t *filetree.Turn) (int, error) {
-		f, err := d.find(t, pods)
-		answer <- f
-		return -1, cmp.Or(err, filetree.ErrElsewhere)
-	}
-	counts, err := run(ctx, d.pool, []filetree.Tree{{Name: lookName, Start: start}}, func(int) {})
-	if err == nil {
-		err = counts[0].Partial
-	}
-	if err != nil {
-		return nil, fmt.Errorf("looking for the pods' files: %w", err)
-	}
-	return <-answer, nil
-}
-
-func (d *NodeDisk) find(t *filetree.Turn, pods []NodePod) (*found, error) {
-	f := &found{disk: d, ordered: pods, pods: make([]foundPod, len(pods)), turns: turns{}}
-	var err error
-	if f.layout, err = d.layout(); err != nil {
-		return nil, err
-	}
-	if f.mounts, err = openLayers(d.proc); err != nil {
-		return nil, err
-	}
+func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*hostView, error) {
 	wanted := map[string]bool{}
 	for i := range pods {
 		for _, container := range pods[i].Containers {
 			wanted[container] = true
 		}
 	}
-	if f.processes, err = processesOf(t, d.proc, wanted); err != nil {
-		return nil, err
+	seen := &hostView{}
+	ends, err := d.pool.Run(ctx, []filetree.Task{{Name: lookName, Run: func(t *filetree.Turn) (err error) {
+		if seen.layout, err = d.layout(); err != nil {
+			return err
+		}
+		if seen.mounts, err = openLayers(d.proc); err != nil {
+			return d.explain(err)
+		}
+		seen.processes, err = processesOf(t, d.proc, wanted)
+		return err
+	}}})
+	if err == nil {
+		err = ends[0]
 	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for the pods' files: %w", err)
+	}
+	return seen, nil
+}
+
+// count counts the files of the pods. It leaves a tenth of the time for the deleted files.
+func (d *NodeDisk) count(ctx context.Context, seen *hostView, pods []NodePod, turns map[string]turn) ([]*podDisk, error) {
+	if end, bounded := ctx.Deadline(); bounded {
+		left := time.Until(end) //nolint:forbidigo // a share of the time, by which nothing is decided
+		most, cancel := context.WithDeadline(ctx, end.Add(-left/10))
+		defer cancel()
+		ctx = most
+	}
+	counted := make([]*podDisk, len(pods))
 	for i := range pods {
-		if err := t.Breathe(); err != nil {
-			return nil, err
-		}
-		f.findPod(i, &pods[i])
+		m := &podDisk{hostView: seen, disk: d, pod: &pods[i], use: usesNothing(), roots: map[uint64]where{}}
+		m.pids, m.hidden = seen.processes.of(m.pod)
+		counted[i] = m
 	}
-	return f, nil
-}
-
-func (f *found) findPod(index int, pod *NodePod) {
-	p := &f.pods[index]
-	if err := pod.check(); err != nil {
-		p.faults[volumePart] = err
-		return
+	d.order(counted, "")
+	tasks := make([]filetree.Task, len(pods))
+	for i, m := range counted {
+		tasks[i] = filetree.Task{Name: m.pod.UID, Run: m.measure}
 	}
-	if present, err := f.disk.present(pod); err != nil || !present {
-		p.absent, p.faults[volumePart] = err == nil, err
-		return
-	}
-	p.faults[volumePart] = f.volumes(index, pod)
-	p.faults[logPart] = f.logs(index, pod)
-	p.faults[layerPart] = f.layers(index, pod)
-	p.processes, p.noDeleted = f.processes.of(pod)
-}
-
-// check rejects names that would lead to another path. The API server allows none.
-func (p *NodePod) check() error {
-	for _, name := range []string{p.UID, p.Namespace, p.Name} {
-		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-			return fmt.Errorf("looking for the pod's files: %q is no name", name)
+	ends, err := d.pool.Run(ctx, tasks)
+	for i, end := range ends {
+		turns[tasks[i].Name] = turnOf(end)
+		if !returned(end) { // a worker may still write to it
+			counted[i] = &podDisk{pod: counted[i].pod, hidden: end, use: DiskUse{Reason: end.Error()}}
 		}
 	}
-	return nil
+	return counted, err
 }
 
-// present reports whether the kubelet has a directory for the pod.
-func (d *NodeDisk) present(pod *NodePod) (bool, error) {
-	base, err := inHost(d.root, filepath.Join(d.options.KubeletDir, "pods"), unix.O_PATH)
-	if err != nil {
-		return false, err
+// order sorts pods by their last turns, of which the names have that prefix, then by their previous usage,
+// the largest first, then by UID.
+func (d *NodeDisk) order(pods []*podDisk, prefix string) {
+	size := func(m *podDisk) int64 { return d.last[m.pod.UID].NodeFS.Bytes + d.last[m.pod.UID].ImageFS.Bytes }
+	slices.SortFunc(pods, func(a, b *podDisk) int {
+		return cmp.Or(
+			cmp.Compare(d.turns[prefix+a.pod.UID], d.turns[prefix+b.pod.UID]),
+			cmp.Compare(size(b), size(a)), cmp.Compare(a.pod.UID, b.pod.UID))
+	})
+}
+
+// turn is how a task ended. Tasks are run the next time in the order of these values.
+type turn uint8
+
+const (
+	// notReached also applies to a task that is new.
+	notReached turn = iota
+	// whole: it ended, perhaps with a fault that more time would not fix.
+	whole
+	// tooLong: its share of the time did not suffice. Such a task comes last, with all the
+	// time that the others leave, and delays none of them.
+	tooLong
+)
+
+// turnOf returns the turn of a task that ended so.
+func turnOf(end error) turn {
+	switch {
+	case errors.Is(end, filetree.ErrNotReached):
+		return notReached
+	case errors.Is(end, filetree.ErrSilent),
+		errors.Is(end, context.DeadlineExceeded), errors.Is(end, context.Canceled):
+		return tooLong
+	default:
+		return whole
 	}
-	defer unix.Close(base) //nolint:errcheck // nothing was written
-	fd, err := below(base, pod.UID)
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, unix.Close(fd)
+}
+
+// returned reports whether a task that ended so has returned.
+func returned(end error) bool {
+	return !errors.Is(end, filetree.ErrSilent) && !errors.Is(end, filetree.ErrNotReached)
 }

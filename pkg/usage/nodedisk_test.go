@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/filetree"
+	"github.com/evictd/evictd/internal/testing/filetreetest"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
@@ -136,6 +137,12 @@ func exactly(tb testing.TB, h *fakeHost, files, directories int64) FSUse {
 		Bytes: files*kib64 + directories*stat.Blocks*512, BytesKnown: true,
 		Inodes: files + directories, InodesKnown: true,
 	}
+}
+
+// plusUse adds figures up.
+func plusUse(a, b FSUse) FSUse {
+	a.Bytes, a.Inodes = a.Bytes+b.Bytes, a.Inodes+b.Inodes
+	return a
 }
 
 // measureOne measures web alone.
@@ -306,7 +313,7 @@ func TestNodeDiskLogs(t *testing.T) {
 		if err := unix.Lstat(h.at(dir+strconv.Itoa(i)+".log"), &link); err != nil {
 			t.Fatal(err)
 		}
-		want.add(link.Blocks*512, 1)
+		want = plusUse(want, FSUse{Bytes: link.Blocks * 512, Inodes: 1})
 	}
 	if use.OnNodeFS.Logs != want {
 		t.Errorf("logs %+v, want two files, three directories and six links: %+v", use.OnNodeFS.Logs, want)
@@ -438,8 +445,8 @@ func TestProcessesOf(t *testing.T) {
 	}
 }
 
-// TestNodeDiskLeavesOutUnknownPods: a pod without a kubelet directory is left out, and a pod
-// whose name would lead to another path is not searched for.
+// TestNodeDiskLeavesOutUnknownPods: a pod without a kubelet directory is left out, and one whose name would
+// lead to another path has none.
 func TestNodeDiskLeavesOutUnknownPods(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -448,80 +455,56 @@ func TestNodeDiskLeavesOutUnknownPods(t *testing.T) {
 	uses, err := h.open(t, nil).Measure(t.Context(), measuredAt(), []NodePod{
 		{UID: "uid-other", Namespace: "shop", Name: "other"},
 		{UID: "..", Namespace: "shop", Name: "up"},
-		{UID: "a/b", Namespace: "shop", Name: "sub"},
-		{UID: "x_y", Namespace: "..", Name: "ns"},
+		{UID: "../pods/x_y", Namespace: "shop", Name: "there"},
+		{UID: "", Namespace: "shop", Name: "none"},
 		web(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, found := uses["uid-other"]; found || !uses["uid-web"].NodeFS.BytesKnown {
-		t.Errorf("uses %+v, want web and not the pod that is not there", uses)
-	}
-	for _, uid := range []string{"..", "a/b", "x_y"} {
-		if use := uses[uid]; use.NodeFS.BytesKnown || use.NodeFS.Bytes != 0 || !strings.Contains(use.Reason, "is no name") {
-			t.Errorf("%q: %+v, want nothing known", uid, use)
-		}
+	if _, found := uses["uid-web"]; err != nil || !found || len(uses) != 1 {
+		t.Errorf("uses %+v, %v; want web alone", uses, err)
 	}
 }
 
-// TestNodeDiskTwoFilesystems: each figure counts to its filesystem. The layers are in memory
-// here, which is another filesystem than that of the temporary directory.
+// TestNodeDiskTwoFilesystems: each figure counts to its filesystem. The images' directory is a mount here.
 func TestNodeDiskTwoFilesystems(t *testing.T) {
 	t.Parallel()
-	memory, err := os.MkdirTemp("/dev/shm", "evictd-test-") //nolint:usetesting // on another filesystem than t.TempDir
-	if err != nil {
-		t.Skipf("no second filesystem to write to: %v", err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(memory) })
 	h := newFakeHost(t)
 	h.pod(t)
-	var here, there unix.Stat_t
-	if err := errors.Join(unix.Stat(h.root, &here), unix.Stat(memory, &there)); err != nil {
-		t.Fatal(err)
-	}
-	if here.Dev == there.Dev {
-		t.Skip("the temporary directory is in memory, too")
-	}
-	upper := filepath.Join(memory, "7", "fs")
-	kernelfiletest.Put(t, filepath.Join(upper, "written"), strings.Repeat("x", 3*kib64))
 	known := FSUse{BytesKnown: true, InodesKnown: true}
-	layer := FSUse{Bytes: 3 * kib64, Inodes: 2, BytesKnown: true, InodesKnown: true}
 	logsAndVolumes := exactly(t, h, 5, 5)
-	// As the host itself sees it: unprefixed paths, and the processes of the test.
-	measure := func(images, upper string) DiskUse {
-		d := (&fakeHost{root: "/"}).open(t, func(o *NodeDiskOptions) {
-			o.KubeletDir, o.LogDir, o.ImageDirs = h.at("/var/lib/kubelet"), h.at("/var/log/pods"), []string{"/nowhere", images}
-		})
-		d.proc = h.at("/proc")
+	measure := func(upper string) DiskUse {
 		h.mounts.Reset()
 		h.mounted(t, 61, "/run/"+containerA+"/rootfs", upper)
-		return measureOne(t, d)
+		h.file(t, upper+"/written")
+		return measureOne(t, h.open(t, nil))
 	}
-	use := measure(memory, upper)
-	want := DiskUse{
-		NodeFS: logsAndVolumes, ImageFS: layer, Time: measuredAt(),
-		OnNodeFS:  Parts{Layers: known, Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3), Deleted: known},
-		OnImageFS: Parts{Layers: layer, Logs: known, Volumes: known, Deleted: known},
-	}
-	if diff := gocmp.Diff(want, use); diff != "" {
-		t.Errorf("a filesystem for images (-want +got):\n%s", diff)
-	}
-	// A third filesystem does not count.
-	want.ImageFS, want.OnImageFS = logsAndVolumes, want.OnNodeFS
-	if diff := gocmp.Diff(want, measure(h.at("/var/lib/containerd"), upper)); diff != "" {
-		t.Errorf("layers elsewhere (-want +got):\n%s", diff)
-	}
-	// Layers beside the kubelet's directory, and a filesystem only for images, as with
-	// CRI-O.
-	beside := h.at("/var/lib/containers/7/fs")
-	kernelfiletest.Put(t, filepath.Join(beside, "written"), strings.Repeat("x", kib64))
-	want.NodeFS, want.OnNodeFS.Layers = exactly(t, h, 5+1, 5+1), exactly(t, h, 1, 1)
-	want.ImageFS, want.OnImageFS = known, Parts{Layers: known, Logs: known, Volumes: known, Deleted: known}
-	want.SplitLayers = true
-	if diff := gocmp.Diff(want, measure(memory, beside)); diff != "" {
-		t.Errorf("layers beside the kubelet's folder (-want +got):\n%s", diff)
-	}
+	filetreetest.InMountNamespace(t, func() {
+		for _, dir := range []string{"/var/lib/containerd", "/other"} {
+			if err := errors.Join(os.MkdirAll(h.at(dir), 0o755), unix.Mount("none", h.at(dir), "tmpfs", 0, "size=64m")); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		use := measure("/var/lib/containerd/7/fs")
+		layer := FSUse{Bytes: kib64, Inodes: 2, BytesKnown: true, InodesKnown: true} // in memory a directory has no blocks
+		want := DiskUse{
+			NodeFS: logsAndVolumes, ImageFS: layer, Time: measuredAt(),
+			OnNodeFS:  Parts{Layers: known, Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3), Deleted: known},
+			OnImageFS: Parts{Layers: layer, Logs: known, Volumes: known, Deleted: known},
+		}
+		if diff := gocmp.Diff(want, use); diff != "" {
+			t.Errorf("a filesystem for images (-want +got):\n%s", diff)
+		}
+		// A third filesystem does not count.
+		want.ImageFS, want.OnImageFS.Layers = known, known
+		if diff := gocmp.Diff(want, measure("/other/7/fs")); diff != "" {
+			t.Errorf("layers elsewhere (-want +got):\n%s", diff)
+		}
+		// Layers beside the kubelet's directory, and a filesystem only for images, as with CRI-O.
+		want.NodeFS, want.OnNodeFS.Layers, want.SplitLayers = exactly(t, h, 5+1, 5+1), exactly(t, h, 1, 1), true
+		if diff := gocmp.Diff(want, measure("/var/lib/containers/7/fs")); diff != "" {
+			t.Errorf("layers beside the kubelet's folder (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestNodeDiskKeepsWhatItKnows: when the time is up, a pod has its previous figures with
@@ -573,14 +556,18 @@ func TestOpenNodeDiskSaysWhatIsMissing(t *testing.T) {
 
 func TestParseMounts(t *testing.T) {
 	t.Parallel()
+	type facts struct {
+		device               uint64
+		point, kind, options string
+	}
 	for name, tc := range map[string]struct {
 		text string
-		want *mount
+		want *facts
 	}{
-		"plain":              {"36 35 98:3 /a /b\\040c rw,noatime master:1 - ext3 /dev/root rw,errors=continue", &mount{unix.Mkdev(98, 3), "/b c", "ext3", "rw,errors=continue"}},
-		"no optional field":  {"36 35 0:61 / / rw - overlay none rw,upperdir=/u", &mount{unix.Mkdev(0, 61), "/", "overlay", "rw,upperdir=/u"}},
-		"two of them":        {"36 35 0:61 / / rw shared:1 master:2 - tmpfs none rw", &mount{unix.Mkdev(0, 61), "/", "tmpfs", "rw"}},
-		"no source":          {"36 35 0:61 / / rw - tmpfs  rw", &mount{unix.Mkdev(0, 61), "/", "tmpfs", "rw"}},
+		"plain":              {"36 35 98:3 /a /b\\040c rw,noatime master:1 - ext3 /dev/root rw,errors=continue", &facts{unix.Mkdev(98, 3), "/b c", "ext3", "rw,errors=continue"}},
+		"no optional field":  {"36 35 0:61 / / rw - overlay none rw,upperdir=/u", &facts{unix.Mkdev(0, 61), "/", "overlay", "rw,upperdir=/u"}},
+		"two of them":        {"36 35 0:61 / / rw shared:1 master:2 - tmpfs none rw", &facts{unix.Mkdev(0, 61), "/", "tmpfs", "rw"}},
+		"no source":          {"36 35 0:61 / / rw - tmpfs  rw", &facts{unix.Mkdev(0, 61), "/", "tmpfs", "rw"}},
 		"empty line":         {"\n", nil},
 		"no dash":            {"36 35 98:3 / / rw ext3 /dev/root rw", nil},
 		"too short":          {"36 35 98:3 / - ext3 /dev/root rw", nil},
@@ -595,17 +582,17 @@ func TestParseMounts(t *testing.T) {
 		"a negative device":  {"36 35 1:-1 / / rw - ext3 x rw", nil},
 		"a device too large": {"36 35 1:99999999999 / / rw - ext3 x rw", nil},
 	} {
-		var got *mount
-		err := parseMounts(strings.NewReader(tc.text), func(m *mount) { got = m })
+		var got *facts
+		err := parseMounts(strings.NewReader(tc.text), func(m mount) { got = &facts{m.device, m.Mountpoint, m.FSType, m.VFSOptions} })
 		if (err == nil) != (tc.want != nil) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if diff := gocmp.Diff(tc.want, got, gocmp.AllowUnexported(mount{})); diff != "" {
+		if diff := gocmp.Diff(tc.want, got, gocmp.AllowUnexported(facts{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	endless := io.MultiReader(strings.NewReader(strings.Repeat("36 35 98:3 / / rw - ext3 x rw\n", mountinfoMax/30+1)))
-	if err := parseMounts(endless, func(*mount) {}); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if err := parseMounts(endless, func(mount) {}); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("an endless one: %v", err)
 	}
 }
@@ -614,8 +601,8 @@ func FuzzParseMounts(f *testing.F) {
 	f.Add("36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n")
 	f.Add("7 6 0:61 / / rw - overlay none rw,lowerdir=/l\\054x,upperdir=/u\\040v,workdir=/w\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		_ = parseMounts(strings.NewReader(text), func(m *mount) {
-			if m.point == "" || m.kind == "" || strings.ContainsRune(m.upperDir(), ',') && !strings.Contains(text, `\`) {
+		_ = parseMounts(strings.NewReader(text), func(m mount) {
+			if m.Mountpoint == "" || m.FSType == "" || strings.ContainsRune(m.upperDir(), ',') && !strings.Contains(text, `\`) {
 				t.Errorf("%q gives %+v", text, m)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -16,13 +17,12 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// deletedMark is the kernel's suffix for the path of a file without a name (d_path).
-const deletedMark = " (deleted)"
-
 const (
+	// deletedMark is the kernel's suffix for the path of a file without a name (d_path).
+	deletedMark = " (deleted)"
 	// maxDeleted limits how many deleted files of a pod are kept apart.
 	maxDeleted = 1 << 16
-	// maxDescriptors limits how many open files of a pod are read: half a second of CPU.
+	// maxDescriptors limits how many open files of a process are read: half a second of CPU.
 	maxDescriptors = 1 << 17
 )
 
@@ -31,109 +31,93 @@ type inode struct{ device, number uint64 }
 
 // deletedFiles adds up files without a name that a pod's processes have open.
 type deletedFiles struct {
-	// where says on which filesystems a device is, or why that is unknown.
-	where  func(device uint64) (where, error)
+	layout layout
+	roots  map[uint64]where // as in podDisk
 	seen   map[inode]bool
-	looked int    // number of descriptors read
 	target []byte // of a link
-	// The deleted files on each filesystem.
-	nodeFS, imageFS FSUse
+	found  map[where]FSUse
 }
 
 // lookForDeleted looks for the deleted files of each pod after its trees, whose devices are
-// then known, in the remaining time.
-func (d *NodeDisk) lookForDeleted(ctx context.Context, f *found) {
-	name := func(pod int) string { return f.ordered[pod].UID }
-	var indices []int
-	for i := range f.pods {
-		if len(f.pods[i].processes) > 0 {
-			indices = append(indices, i)
-		}
+// then known, in the remaining time. Without them the sums are the kubelet's.
+func (d *NodeDisk) lookForDeleted(ctx context.Context, counted []*podDisk, turns map[string]turn) {
+	const prefix = "deleted files of "
+	running := slices.DeleteFunc(slices.Clone(counted), func(m *podDisk) bool { return len(m.pids) == 0 })
+	d.order(running, prefix)
+	files := make([]*deletedFiles, len(running))
+	tasks := make([]filetree.Task, len(running))
+	for i, m := range running {
+		files[i] = &deletedFiles{layout: m.layout, roots: m.roots, seen: map[inode]bool{}, found: map[where]FSUse{}}
+		tasks[i] = filetree.Task{Name: prefix + m.pod.UID, Run: func(t *filetree.Turn) error { return files[i].readAll(t, d.proc, m.pids) }}
 	}
-	order(indices, d.turns, name)
-	devices := f.devices()
-	trees := make([]filetree.Tree, len(indices))
-	// The workers may outlive this call, so they write to their own files.
-	read := make([]deletedFiles, len(indices))
-	for i, pod := range indices {
-		read[i].where, read[i].seen = devices, map[inode]bool{}
-		trees[i] = filetree.Tree{Name: name(pod), Start: read[i].start(d.proc, f.pods[pod].processes)}
-	}
-	counts, err := run(ctx, d.descriptors, trees, func(i int) { f.pods[indices[i]].deleted = read[i] })
-	if err == nil {
-		f.turns.note(trees, counts)
-	}
-	for i, pod := range indices {
-		fault := err // without them the sums are the kubelet's
+	ends, err := d.descriptors.Run(ctx, tasks)
+	for i, m := range running {
+		fault := err
 		if err == nil {
-			fault = counts[i].Partial
+			fault = ends[i]
+			turns[tasks[i].Name] = turnOf(fault)
 		}
-		f.pods[pod].noDeleted = cmp.Or(fault, f.pods[pod].noDeleted)
-	}
-}
-
-// devices returns a function that says on which filesystems a device is. A container's root
-// counts to the filesystem of its layer.
-func (f *found) devices() func(device uint64) (where, error) {
-	roots := map[uint64]*place{}
-	for _, p := range f.places {
-		if p.root != 0 {
-			roots[p.root] = p
-		}
-	}
-	return func(device uint64) (where, error) {
-		layer, found := roots[device]
-		switch {
-		case !found:
-			return f.layout.where(device), nil
-		case layer.device == 0:
-			return nowhere, errors.New("the filesystem of a writable layer is not known")
-		default:
-			return f.layout.where(layer.device), nil
-		}
-	}
-}
-
-// start returns the task that reads the files of processes on a worker. There is no tree.
-func (d *deletedFiles) start(proc string, processes []int) filetree.Start {
-	return func(t *filetree.Turn) (int, error) {
-		d.target = make([]byte, unix.PathMax)
-		for _, pid := range processes {
-			if err := d.read(t.Breathe, proc, pid); err != nil {
-				return -1, err
+		m.hidden = cmp.Or(m.hidden, fault)
+		if err == nil && returned(fault) {
+			for on, deleted := range files[i].found {
+				m.use.addDeleted(on, deleted)
 			}
 		}
-		return -1, filetree.ErrElsewhere
 	}
+	for _, m := range counted {
+		m.use.each(onBoth, func(_ *FSUse, of *Parts) {
+			of.Deleted.BytesKnown, of.Deleted.InodesKnown = m.hidden == nil, m.hidden == nil
+		})
+	}
+}
+
+func (u *DiskUse) addDeleted(on where, deleted FSUse) {
+	u.each(on, func(sum *FSUse, of *Parts) {
+		sum.Bytes, sum.Inodes = sum.Bytes+deleted.Bytes, sum.Inodes+deleted.Inodes
+		of.Deleted.Bytes, of.Deleted.Inodes = of.Deleted.Bytes+deleted.Bytes, of.Deleted.Inodes+deleted.Inodes
+	})
+}
+
+// readAll adds the files of processes.
+func (d *deletedFiles) readAll(t *filetree.Turn, proc string, pids []int) (err error) {
+	d.target = make([]byte, unix.PathMax)
+	for i := 0; i < len(pids) && err == nil; i++ {
+		if err = d.read(t.Breathe, proc, pids[i]); err != nil {
+			err = unlessEnded(err)
+		}
+	}
+	return err
 }
 
 // read adds the files of one process. It needs the right to inspect that process,
 // CAP_SYS_PTRACE. An ended process has none.
 func (d *deletedFiles) read(breathe func() error, proc string, pid int) error {
 	const batch = 128
-	dir := filepath.Join(proc, strconv.Itoa(pid), "fd")
-	listing, err := os.Open(dir) //nolint:gosec // below the host's /proc
+	listing, err := os.Open(filepath.Join(proc, strconv.Itoa(pid), "fd")) //nolint:gosec // below the host's /proc
 	if err != nil {
-		return unlessEnded(err)
+		return err
 	}
 	defer listing.Close() //nolint:errcheck // nothing was written
-	for {
+	names, err := listing.Readdirnames(maxDescriptors)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	case len(names) == maxDescriptors:
+		return fmt.Errorf("there are %d open ones or more", maxDescriptors)
+	}
+	for some := range slices.Chunk(names, batch) {
 		if err := breathe(); err != nil {
-			return unlessEnded(err)
+			return err
 		}
-		names, err := listing.Readdirnames(batch)
-		for _, name := range names {
-			if fault := d.look(int(listing.Fd()), name); fault != nil {
-				return unlessEnded(fault)
+		for _, name := range some {
+			if err := d.look(int(listing.Fd()), name); err != nil {
+				return err
 			}
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return unlessEnded(err)
-		}
 	}
+	return nil
 }
 
 // unlessEnded ignores the error that the process, or the file, does not exist any more.
@@ -149,9 +133,6 @@ func unlessEnded(err error) error {
 // be on a filesystem that does not respond. The name of a file may look as if it was
 // deleted; reading such a file then blocks one of several threads.
 func (d *deletedFiles) look(dir int, name string) error {
-	if d.looked++; d.looked > maxDescriptors {
-		return fmt.Errorf("there are more than %d open ones", maxDescriptors)
-	}
 	n, err := unix.Readlinkat(dir, name, d.target)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -179,20 +160,19 @@ func (d *deletedFiles) add(file *unix.Statx_t) error {
 	if file.Nlink > 0 || d.seen[it] {
 		return nil
 	}
-	on, err := d.where(it.device)
-	if err != nil || on == nowhere {
-		return err
+	on, isRoot := d.roots[it.device] // a container's root counts to the filesystem of its layer
+	if !isRoot {
+		on = d.layout.where(it.device)
+	}
+	if on == nowhere {
+		return nil
 	}
 	if len(d.seen) >= maxDeleted {
 		return fmt.Errorf("there are more than %d", maxDeleted)
 	}
 	d.seen[it] = true
 	size := int64(file.Blocks) * blockSize //nolint:gosec // the blocks of one file
-	if on&onNodeFS != 0 {
-		d.nodeFS.add(size, 1)
-	}
-	if on&onImageFS != 0 {
-		d.imageFS.add(size, 1)
-	}
+	sum := d.found[on]
+	d.found[on] = FSUse{Bytes: sum.Bytes + size, Inodes: sum.Inodes + 1}
 	return nil
 }

@@ -7,14 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/evictd/evictd/internal/filetree"
 	"github.com/evictd/evictd/internal/testing/filetreetest"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
@@ -80,14 +78,12 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 		if want := exactly(t, h, 1, 0); use.OnNodeFS.Deleted != want || use.Reason != "" {
 			t.Errorf("deleted %+v, reason %q; want one file: %+v", use.OnNodeFS.Deleted, use.Reason, want)
 		}
-		// Where the layer's filesystem is unknown, its deleted files are unknown too.
-		f, err := d.look(t.Context(), []NodePod{web()}) // and no place is counted
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if d.lookForDeleted(t.Context(), f); f.pods[0].noDeleted == nil || f.pods[0].deleted.nodeFS.Inodes != 0 {
-			t.Errorf("deleted %+v, %v; want it unknown", f.pods[0].deleted.nodeFS, f.pods[0].noDeleted)
+		// Where the layer is unknown, its deleted files are unknown too.
+		h.mounts.Reset()
+		h.mounted(t, int(unix.Minor(device)), point, snapshots+"/nowhere/fs")
+		d.last = nil
+		if use := measureOne(t, d); use.OnNodeFS.Deleted != (FSUse{}) || use.OnNodeFS.Layers.BytesKnown {
+			t.Errorf("deleted %+v, layers %+v; want them unknown", use.OnNodeFS.Deleted, use.OnNodeFS.Layers)
 		}
 	})
 	if unmounted != nil {
@@ -103,28 +99,23 @@ func TestNodeDiskManyDescriptors(t *testing.T) {
 	h.pod(t)
 	h.process(t, 900, "/kubepods/poduid-web/"+containerA, "")
 	h.link(t, "/proc/900/fd", "/proc/self/fd")
-	everywhere := func(uint64) (where, error) { return onNodeFS, nil }
-	d := &deletedFiles{where: everywhere, seen: map[inode]bool{}, target: make([]byte, unix.PathMax), looked: maxDescriptors - 1}
-	many := &deletedFiles{where: everywhere, seen: map[inode]bool{}}
-	calm := func() error { return nil }
-	if err := d.read(calm, h.at("/proc"), 900); err == nil || !strings.Contains(err.Error(), "more than 131072 open ones") {
-		t.Errorf("%v, want too many descriptors", err)
+	here := layout{node: 1, image: 1}
+	d := &deletedFiles{layout: here, seen: map[inode]bool{}, found: map[where]FSUse{}, target: make([]byte, unix.PathMax)}
+	if err := d.read(func() error { return nil }, h.at("/proc"), 900); err != nil {
+		t.Error(err)
 	}
-	if d.looked = 0; d.read(calm, h.at("/proc"), 900) != nil || d.looked == 0 {
-		t.Errorf("looked at %d descriptors, want some", d.looked)
+	if err := d.read(func() error { return context.DeadlineExceeded }, h.at("/proc"), 900); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without time: %v", err)
 	}
 	var err error
 	for i := range uint64(maxDeleted + 1) {
 		if err != nil {
 			t.Fatalf("the file %d: %v", i, err)
 		}
-		err = many.add(&unix.Statx_t{Ino: i, Blocks: 8})
+		err = d.add(&unix.Statx_t{Dev_minor: 1, Ino: i, Blocks: 8})
 	}
-	if err == nil || many.nodeFS.Inodes != maxDeleted {
-		t.Errorf("%d files, %v; want %d and a fault", many.nodeFS.Inodes, err, maxDeleted)
-	}
-	if err := d.read(func() error { return context.DeadlineExceeded }, h.at("/proc"), 900); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("without time: %v", err)
+	if deleted := d.found[onBoth]; err == nil || deleted.Inodes != maxDeleted {
+		t.Errorf("%d files, %v; want %d and a fault", deleted.Inodes, err, maxDeleted)
 	}
 }
 
@@ -137,23 +128,14 @@ func TestNodeDiskHeldDescriptors(t *testing.T) {
 	h.process(t, 900, "/kubepods/poduid-web/"+containerA, "")
 	h.link(t, "/proc/900/fd", "/proc/self/fd")
 	d := h.open(t, nil)
-	answer := make(chan struct{})
-	defer close(answer)
-	hold := func(*filetree.Turn) (int, error) { <-answer; return -1, filetree.ErrElsewhere }
 	check := func() {
 		t.Helper()
 		if use := measureOne(t, d); use.OnNodeFS.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
 			t.Errorf("deleted %+v, on nodefs %+v, reason %q", use.OnNodeFS.Deleted, use.NodeFS, use.Reason)
 		}
 	}
-	for i, name := range []string{"uid-web", "b", "c", "d", "e"} {
-		if _, err := d.descriptors.Count(t.Context(), []filetree.Tree{{Name: name, Start: hold}}); err != nil {
-			t.Fatal(err)
-		}
-		for !d.descriptors.Holds(name) {
-			runtime.Gosched()
-		}
-		if i == 0 || i == 4 {
+	for i, name := range []string{"deleted files of uid-web", "b", "c", "d", "e"} {
+		if hold(t, d.descriptors, name); i == 0 || i == 4 {
 			check()
 		}
 	}
@@ -170,12 +152,8 @@ func TestNodeDiskListsOnlySoMany(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f, err := h.open(t, nil).look(t.Context(), []NodePod{web()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fault := f.pods[0].faults[volumePart]; fault == nil || !strings.Contains(fault.Error(), "10000 entries or more") || len(f.places) != maxEntries {
-		t.Errorf("%d places, %v; want %d, and that there may be more", len(f.places), fault, maxEntries)
+	if use := measureOne(t, h.open(t, nil)); use.OnNodeFS.Volumes.BytesKnown || !strings.Contains(use.Reason, "10000 entries or more") {
+		t.Errorf("volumes %+v, reason %q; want that there may be more", use.OnNodeFS.Volumes, use.Reason)
 	}
 }
 

@@ -59,7 +59,7 @@ func (p *processes) of(pod *NodePod) (all []int, hidden error) {
 	for _, container := range pod.Containers {
 		its := p.byContainer[container]
 		if len(its) == 0 {
-			hidden = fmt.Errorf("container %s runs, and no process of it was found", short(container))
+			hidden = fmt.Errorf("container %.12s runs, and no process of it was found", container)
 		}
 		all = append(all, its...)
 	}

@@ -58,11 +58,11 @@ func fetch(ctx context.Context, client *http.Client, url string) (body []byte, e
 
 // refusal returns an error with the kubelet's response and the right that may be missing.
 func refusal(response *http.Response) error {
-	text := fmt.Sprintf("the kubelet answers %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	const quoted = 200
+	text := "the kubelet answers " + response.Status
 	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
 		text += "; evictd needs the verb get on nodes/stats"
 	}
-	const quoted = 200
 	start, _ := io.ReadAll(io.LimitReader(response.Body, quoted)) // its own error would not help
 	if len(start) > 0 {
 		text += fmt.Sprintf(": %q", start)

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/filetree"
@@ -32,10 +31,8 @@ func (h *fakeHost) podsWithFiles(tb testing.TB, names ...string) []NodePod {
 	return pods
 }
 
-// isEmptyDirOf reports whether a place is an emptyDir of that pod.
-func isEmptyDirOf(p *place, name string) bool {
-	return p.part == volumePart && strings.HasPrefix(p.path, "uid-"+name+"/")
-}
+// isEmptyDirOf reports whether a directory is an emptyDir of that pod.
+func isEmptyDirOf(path, name string) bool { return strings.HasPrefix(path, "uid-"+name+"/") }
 
 // inTenSeconds measures within the time limit of a measurement, as that round.
 func inTenSeconds(t *testing.T, d *NodeDisk, round int, pods []NodePod) (map[string]DiskUse, error) {
@@ -64,9 +61,9 @@ func TestNodeDiskLeavesTimeForAll(t *testing.T) {
 	pods := h.podsWithFiles(t, "a-huge", "b", "c", "d-huge", "e")
 	synctest.Test(t, func(t *testing.T) {
 		d := h.open(t, nil)
-		d.opening = func(ctx context.Context, p *place) {
-			if strings.Contains(p.path, "-huge/") {
-				<-ctx.Done()
+		d.opening = func(m *podDisk, path string) {
+			if strings.Contains(path, "-huge/") {
+				<-m.turn.Context().Done()
 			}
 		}
 		for round := range 3 {
@@ -95,14 +92,14 @@ func TestNodeDiskOrder(t *testing.T) {
 		d := h.open(t, nil)
 		var opened []string
 		slow := "slow"
-		d.opening = func(ctx context.Context, p *place) {
-			name, _, found := strings.Cut(strings.TrimPrefix(p.path, "uid-"), "/")
+		d.opening = func(m *podDisk, path string) {
+			name, _, found := strings.Cut(strings.TrimPrefix(path, "uid-"), "/")
 			if !found {
 				return
 			}
 			opened = append(opened, name)
 			if name == slow {
-				<-ctx.Done()
+				<-m.turn.Context().Done()
 			}
 		}
 		for round, step := range []struct {
@@ -126,8 +123,8 @@ func TestNodeDiskOrder(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		d.opening = func(_ context.Context, p *place) {
-			if isEmptyDirOf(p, "a") { // large and a have begun
+		d.opening = func(_ *podDisk, path string) {
+			if isEmptyDirOf(path, "a") { // large and a have begun
 				cancel()
 			}
 		}
@@ -135,9 +132,9 @@ func TestNodeDiskOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		opened = nil
-		d.opening = func(_ context.Context, p *place) {
-			if p.part == volumePart {
-				opened = append(opened, strings.TrimPrefix(p.path[:strings.IndexByte(p.path, '/')], "uid-"))
+		d.opening = func(m *podDisk, path string) {
+			if isEmptyDirOf(path, m.pod.Name) {
+				opened = append(opened, m.pod.Name)
 			}
 		}
 		if _, err := d.Measure(t.Context(), measuredAt(), pods); err != nil {
@@ -158,9 +155,9 @@ func TestNodeDiskStandsIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := h.open(t, nil)
 		slow := false
-		d.opening = func(ctx context.Context, p *place) {
-			if slow && isEmptyDirOf(p, "slow") {
-				<-ctx.Done()
+		d.opening = func(m *podDisk, path string) {
+			if slow && isEmptyDirOf(path, "slow") {
+				<-m.turn.Context().Done()
 			}
 		}
 		for i, step := range []struct {
@@ -185,9 +182,9 @@ func TestNodeDiskStandsIn(t *testing.T) {
 // then counted. The same holds for a layer.
 func TestNodeDiskIsNotHeldUp(t *testing.T) {
 	t.Parallel()
-	for name, isDead := range map[string]func(p *place) bool{
-		"an emptyDir": func(p *place) bool { return isEmptyDirOf(p, "web") && strings.HasSuffix(p.path, "/cache") },
-		"a layer":     func(p *place) bool { return p.part == layerPart },
+	for name, isDead := range map[string]func(path string) bool{
+		"an emptyDir": func(path string) bool { return isEmptyDirOf(path, "web") && strings.HasSuffix(path, "/cache") },
+		"a layer":     func(path string) bool { return path == "." },
 	} {
 		for _, workers := range []int{1, 2} {
 			t.Run(name+" and workers: "+strconv.Itoa(workers), func(t *testing.T) {
@@ -201,19 +198,19 @@ func TestNodeDiskIsNotHeldUp(t *testing.T) {
 	}
 }
 
-func notHeldUp(t *testing.T, h *fakeHost, workers int, pods []NodePod, isDead func(p *place) bool) {
+func notHeldUp(t *testing.T, h *fakeHost, workers int, pods []NodePod, isDead func(path string) bool) {
 	t.Helper()
 	d := h.open(t, func(o *NodeDiskOptions) { o.Workers = workers })
 	answer := make(chan struct{})
 	var late, asked atomic.Int32
 	late.Store(1)
-	d.opening = func(ctx context.Context, p *place) {
+	d.opening = func(m *podDisk, path string) {
 		switch {
-		case isDead(p):
+		case isDead(path):
 			asked.Add(1)
 			<-answer
-		case isEmptyDirOf(p, "late") && late.Add(-1) == 0:
-			<-ctx.Done()
+		case isEmptyDirOf(path, "late") && late.Add(-1) == 0:
+			<-m.turn.Context().Done()
 			time.Sleep(3 * time.Second) // of the fake clock
 		}
 	}
@@ -269,8 +266,8 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if f, err := d.look(ctx, []NodePod{web()}); err != nil || len(f.places) != 4 {
-			t.Errorf("looking for the pods' files: %+v, %v; want four places", f, err)
+		if seen, err := d.look(ctx, []NodePod{web()}); err != nil || seen.mounts.byID[containerA].dir != snapshots+"/7/fs" {
+			t.Errorf("looking for the pods' files: %+v, %v; want the layer", seen, err)
 		}
 	})
 }
@@ -280,19 +277,30 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 func TestNodeDiskSearchIsHeld(t *testing.T) {
 	t.Parallel()
 	d := newFakeHost(t).open(t, nil)
-	answer, asked := make(chan struct{}), make(chan struct{})
-	defer close(answer)
-	_, err := d.pool.Count(t.Context(), []filetree.Tree{{Name: lookName, Start: func(*filetree.Turn) (int, error) {
-		close(asked)
-		<-answer
-		return -1, filetree.ErrElsewhere
-	}}})
-	<-asked
-	if err != nil {
-		t.Fatal(err)
-	}
+	hold(t, d.pool, lookName)
 	if _, err := d.Measure(t.Context(), measuredAt(), nil); !errors.Is(err, filetree.ErrSilent) {
 		t.Errorf("%v, want %v", err, filetree.ErrSilent)
+	}
+}
+
+// hold has a worker wait in a task of that name until the end of the test.
+func hold(t *testing.T, pool *filetree.Pool, name string) {
+	t.Helper()
+	answer, asked := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(answer) })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		<-asked
+		cancel()
+	}()
+	ends, err := pool.Run(ctx, []filetree.Task{{Name: name, Run: func(*filetree.Turn) error {
+		close(asked)
+		<-answer
+		return nil
+	}}})
+	if err != nil || !errors.Is(ends[0], filetree.ErrSilent) {
+		t.Fatalf("%v, %v; want it to wait", ends, err)
 	}
 }
 
@@ -305,7 +313,7 @@ func TestNodeDiskWorkers(t *testing.T) {
 		d := h.open(t, func(o *NodeDiskOptions) { o.Workers, o.Cores = 3, 3 })
 		var mu sync.Mutex
 		at, most := 0, 0
-		d.opening = func(context.Context, *place) {
+		d.opening = func(*podDisk, string) {
 			mu.Lock()
 			at++
 			most = max(most, at)
@@ -347,13 +355,18 @@ func TestNodeDiskCores(t *testing.T) {
 // TestTurnOf: only a fault that more time would fix is distinguished from a complete count.
 func TestTurnOf(t *testing.T) {
 	t.Parallel()
-	got := turns{}
-	faults := []error{nil, filetree.ErrBounds, filetree.ErrSilent, context.DeadlineExceeded, errors.Join(filetree.ErrNotReached, context.Canceled)}
-	for i, fault := range faults {
-		got.note([]filetree.Tree{{Name: strconv.Itoa(i)}}, []filetree.Count{{Partial: fault}})
-	}
-	want := turns{"0": walked, "1": walked, "2": tooLong, "3": tooLong, "4": notReached}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("turns (-want +got):\n%s", diff)
+	for _, test := range []struct {
+		end  error
+		want turn
+	}{
+		{nil, whole},
+		{filetree.ErrBounds, whole},
+		{filetree.ErrSilent, tooLong},
+		{context.DeadlineExceeded, tooLong},
+		{errors.Join(filetree.ErrNotReached, context.Canceled), notReached},
+	} {
+		if got := turnOf(test.end); got != test.want {
+			t.Errorf("%v: %d, want %d", test.end, got, test.want)
+		}
 	}
 }

@@ -1,0 +1,165 @@
+package usage
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/filetree"
+)
+
+// emptyDirs is where the kubelet keeps a pod's emptyDirs, below pods/<uid>. One in memory is
+// a mount there.
+const emptyDirs = "volumes/kubernetes.io~empty-dir"
+
+// podDisk measures the files of one pod, on a worker, which may outlive the call of Measure.
+type podDisk struct {
+	*hostView
+	disk *NodeDisk
+	pod  *NodePod
+	turn *filetree.Turn
+
+	use    DiskUse
+	absent bool // the kubelet has no directory for it
+	// roots are the filesystems of the layers by st_dev of the containers' roots, through which a
+	// process sees the files of a layer.
+	roots  map[uint64]where
+	pids   []int
+	hidden error // why there may be more deleted files
+}
+
+// measure counts the pod's files. It returns an error when its time is up.
+func (m *podDisk) measure(turn *filetree.Turn) error {
+	m.turn = turn
+	fd, err := m.disk.below(podsDir, m.pod.UID)
+	switch {
+	case errors.Is(err, errNone):
+		m.absent = true
+		return nil
+	case err != nil:
+		for p := range partCount {
+			m.fault(p, err)
+		}
+		return nil
+	}
+	_ = unix.Close(fd) // nothing was written
+	m.volumes()
+	m.logs()
+	m.layers()
+	return turn.Context().Err()
+}
+
+// fault makes a part unknown, where there is an error, on whichever filesystem it is.
+func (m *podDisk) fault(p part, err error) {
+	if err != nil {
+		m.missing(p, onBoth, err)
+	}
+}
+
+// missing makes the sums lower bounds, and keeps the first reason.
+func (m *podDisk) missing(p part, on where, reason error) {
+	m.use.add(p, on, nil, nil)
+	m.use.Reason = cmp.Or(m.use.Reason, reason.Error())
+}
+
+// count counts a directory below one of the host's, and returns the filesystems that it is on. One on
+// none of the node's filesystems is not counted.
+func (m *podDisk) count(p part, base, path string) (on where, err error) {
+	m.disk.opening(m, path)
+	fd, err := m.disk.below(base, path)
+	if errors.Is(err, errNone) {
+		return nowhere, nil
+	}
+	var device uint64
+	if err == nil {
+		if device, err = deviceOf(fd); err == nil {
+			on = m.layout.where(device)
+		}
+		if on == nowhere {
+			_ = unix.Close(fd) // nothing was written
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("counting the %s: %w", p, err)
+		m.fault(p, err)
+	}
+	if on == nowhere {
+		return nowhere, err
+	}
+	c := m.turn.Count(fd)
+	m.use.add(p, on, new(uint64(c.Bytes)), new(uint64(c.Inodes))) //nolint:gosec // neither is negative
+	if c.Partial != nil {
+		m.missing(p, on, fmt.Errorf("counting the %s: %w", p, c.Partial))
+	}
+	return on, nil
+}
+
+// volumes counts the pod's emptyDirs.
+func (m *podDisk) volumes() {
+	dir := filepath.Join(m.pod.UID, emptyDirs)
+	entries, err := m.disk.list(podsDir, dir)
+	m.fault(volumePart, err)
+	for _, entry := range entries {
+		_, _ = m.count(volumePart, podsDir, filepath.Join(dir, entry.Name())) // its fault is noted
+	}
+}
+
+// logs counts the pod's logs. A running pod has logs, so where there is no directory the kubelet keeps
+// them elsewhere (its podLogsDir), or has not created it yet.
+func (m *podDisk) logs() {
+	dir := m.pod.Namespace + "_" + m.pod.Name + "_" + m.pod.UID
+	containers, err := m.disk.list(logDir, dir)
+	if err == nil && containers == nil && len(m.pod.Containers) > 0 {
+		err = fmt.Errorf("its containers run and have no logs in %s", filepath.Join(logDir, dir))
+	}
+	if m.fault(logPart, err); err != nil {
+		return
+	}
+	_, _ = m.count(logPart, logDir, dir) // its fault is noted
+	linked := map[string]bool{}
+	for _, container := range containers {
+		if container.IsDir() {
+			m.fault(logPart, m.findLinked(filepath.Join(dir, container.Name()), linked))
+		}
+	}
+	for dir := range linked {
+		_, _ = m.count(logPart, linkedLogDir, dir) // its fault is noted
+	}
+}
+
+// findLinked adds the directories that a container's logs link to: Docker writes logs below its own.
+func (m *podDisk) findLinked(dir string, into map[string]bool) error {
+	entries, err := m.disk.list(logDir, dir)
+	for _, entry := range entries {
+		if entry.Type()&os.ModeSymlink == 0 {
+			continue
+		}
+		target, fault := m.disk.readlink(logDir, filepath.Join(dir, entry.Name()))
+		err = cmp.Or(err, fault)
+		if linked, found := strings.CutPrefix(filepath.Dir(filepath.Clean(target)), linkedLogDir+"/"); found {
+			into[linked] = true
+		}
+	}
+	return err
+}
+
+// layers counts the writable layers of the pod's containers. Deleted files in one that is not known are
+// not known either.
+func (m *podDisk) layers() {
+	for _, container := range m.pod.Containers {
+		l, err := m.mounts.of(container, m.processes.byContainer[container])
+		m.fault(layerPart, err)
+		if err == nil {
+			m.roots[l.device], err = m.count(layerPart, l.dir, ".")
+		}
+		m.hidden = cmp.Or(m.hidden, err)
+		if err == nil && m.roots[l.device] == onNodeFS {
+			m.use.SplitLayers = true // nodefs alone: images are elsewhere
+		}
+	}
+}
