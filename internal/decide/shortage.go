@@ -48,10 +48,10 @@ func ShortageOf(p *pressure.Pressure, inFlight int64) Shortage {
 // than it writes in that time.
 func usedUp(p *pressure.Pressure, within time.Duration) int64 {
 	f := &p.Forecast
-	if !f.Known || f.Least <= 0 || p.Threshold.Signal.OnDisk() && TooLate(p, 0) {
+	if !f.Known || f.Rate <= 0 || p.Threshold.Signal.OnDisk() && TooLate(p, 0) {
 		return 0
 	}
-	return int64(f.Least * within.Seconds())
+	return int64(f.Rate * within.Seconds())
 }
 
 // Required returns what the candidates must be able to free together: what reaches the threshold, and what

@@ -42,7 +42,7 @@ func TestShortage(t *testing.T) {
 
 // forecastOf returns the forecast of a signal that is used up at a certain rate, and lasts.
 func forecastOf(rate float64) pressure.Forecast {
-	return pressure.Forecast{Known: true, Rate: rate, Least: rate, Over: 10 * time.Second, Exhausted: pressure.Never}
+	return pressure.Forecast{Known: true, Rate: rate, Over: 10 * time.Second, Exhausted: pressure.Never}
 }
 
 // What is used up counts as far as it is known. A disk that is full before a victim could end is judged by
@@ -58,7 +58,7 @@ func TestUsedUp(t *testing.T) {
 	}{
 		"memory":                    {pressure.MemoryAvailable, forecastOf(2), 60},
 		"memory, exhausted in time": {pressure.MemoryAvailable, soon, 60},
-		"not known":                 {pressure.MemoryAvailable, pressure.Forecast{Least: 2}, 0},
+		"not known":                 {pressure.MemoryAvailable, pressure.Forecast{Rate: 2}, 0},
 		"a disk":                    {pressure.NodeFSAvailable, forecastOf(2), 60},
 		"a disk, full in time":      {pressure.NodeFSAvailable, soon, 0},
 		"tasks":                     {pressure.PIDAvailable, forecastOf(0.5), 15},
