@@ -19,7 +19,7 @@ func (d *daemon) openWakers() {
 
 // openWakers opens the kernel's wake-ups that can be opened.
 func (h *host) openWakers() *pressure.Wakers {
-	return pressure.OpenWakers(pressure.WakeOptions{HostRoot: h.flags.hostRoot, CgroupRoot: cgroupMount, Kubepods: h.kubepods})
+	return pressure.OpenWakers(h.flags.hostRoot, h.kubepods)
 }
 
 // followWakers lets the kernel wake the loop until the context ends. Its faults do not end

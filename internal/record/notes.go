@@ -107,7 +107,7 @@ func (r *Recorder) Wakeups(state pressure.WakeState) {
 		r.logger.Info("the kernel does not wake the loop, which goes on by pacing alone", zap.String("source", string(state.Source)), zap.Error(state.Err))
 		return
 	}
-	r.logger.Info("the kernel wakes the loop", append(with("source", state.Source, "window_seconds", state.Window.Seconds()), zap.Error(state.PassedOver))...)
+	r.logger.Info("the kernel wakes the loop", with("source", state.Source, "window_seconds", state.Window.Seconds())...)
 }
 
 // Woken counts one event of the kernel. It logs nothing: there may be one a second.

@@ -11,6 +11,30 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
+// StallKind says which stall counts; see Documentation/accounting/psi.rst of Linux. The zero value is
+// Some.
+type StallKind uint8
+
+// The kinds.
+const (
+	// Some is time in which at least one task waited for memory.
+	Some StallKind = iota
+	// Full is time in which every task that could have run waited for memory.
+	Full
+)
+
+// String returns the kernel's word for the kind.
+func (k StallKind) String() string {
+	switch k {
+	case Some:
+		return "some"
+	case Full:
+		return "full"
+	default:
+		return fmt.Sprintf("StallKind(%d)", uint8(k))
+	}
+}
+
 // stallResolution is the number of parts of a window. Within one part the last reading is
 // reused: near a threshold the node is sampled every 10 ms, and each reading makes the
 // kernel update its averages, which keeps it from looking at unprivileged triggers

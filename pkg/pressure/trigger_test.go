@@ -30,9 +30,9 @@ const (
 
 // mustTrigger opens the unprivileged trigger on a real PSI file, or skips the test where
 // this kernel has none.
-func mustTrigger(t *testing.T, path string) *stallTrigger {
+func mustTrigger(t *testing.T, path string) (file int) {
 	t.Helper()
-	trigger, err := openTrigger(path, Some, stallUnprivileged, windowUnprivileged)
+	file, err := openTrigger(path, stallUnprivileged, windowUnprivileged)
 	for _, refusal := range []error{unix.ENOENT, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES, unix.EROFS} {
 		if errors.Is(err, refusal) {
 			t.Skipf("this machine gives no trigger: %v", err)
@@ -42,11 +42,11 @@ func mustTrigger(t *testing.T, path string) *stallTrigger {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := trigger.Close(); err != nil {
+		if err := unix.Close(file); err != nil {
 			t.Error(err)
 		}
 	})
-	return trigger
+	return file
 }
 
 func needRoot(t *testing.T) {
@@ -54,13 +54,6 @@ func needRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-}
-
-// waiter starts a waiter; the channel gets what Wait returns.
-func waiter(trigger *stallTrigger) <-chan error {
-	answers := make(chan error, 1)
-	go func() { answers <- trigger.Wait() }()
-	return answers
 }
 
 // within returns the next value of the channel, or fails.
@@ -77,22 +70,29 @@ func within[T any](t *testing.T, what string, from <-chan T) T {
 	panic("unreachable")
 }
 
-// socketTrigger waits for a TCP connection's urgent data: besides PSI the simplest thing
-// that the kernel reports as POLLPRI. The returned function causes one event.
-func socketTrigger(t *testing.T) (*stallTrigger, func()) {
+// socket returns a TCP connection, whose urgent data is besides PSI the simplest thing that the kernel
+// reports as POLLPRI. The function causes one event.
+func socket(t *testing.T) (receiver int, event func()) {
 	t.Helper()
 	receiver, sender := connection(t)
-	trigger, err := watch("a socket", receiver)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := trigger.Close(); err != nil {
+	return receiver, func() {
+		if err := unix.Sendto(sender, []byte{1}, unix.MSG_OOB, nil); err != nil {
 			t.Error(err)
 		}
-	})
-	return trigger, func() {
-		if err := unix.Sendto(sender, []byte{1}, unix.MSG_OOB, nil); err != nil {
+	}
+}
+
+// pipe returns a file on which an error is reported when the function is called.
+func pipe(t *testing.T) (file int, breakIt func()) {
+	t.Helper()
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	reader := os.NewFile(uintptr(ends[0]), "a pipe")
+	t.Cleanup(func() { _ = reader.Close() })
+	return ends[1], func() {
+		if err := reader.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -125,48 +125,9 @@ func connection(t *testing.T) (receiver, sender int) {
 
 func TestTheKernelTakesATrigger(t *testing.T) {
 	t.Parallel()
-	trigger := mustTrigger(t, nodePSI)
 	// One trigger for each descriptor: a second line is refused if the first was taken.
-	if _, err := unix.Write(trigger.file, []byte("some 100000 2000000\x00")); !errors.Is(err, unix.EBUSY) {
+	if _, err := unix.Write(mustTrigger(t, nodePSI), []byte("some 100000 2000000\x00")); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("a second trigger on the descriptor: %v; want EBUSY, the first is there", err)
-	}
-	full, err := openTrigger(nodePSI, Full, stallUnprivileged, windowUnprivileged)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := full.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestCloseEndsTheWaiter(t *testing.T) {
-	t.Parallel()
-	fake, _ := socketTrigger(t)
-	triggers := map[string]*stallTrigger{"socket": fake}
-	if kernel, err := openTrigger(nodePSI, Some, windowUnprivileged, windowUnprivileged); err == nil {
-		triggers["kernel"] = kernel
-	}
-	for name, trigger := range triggers {
-		answers := waiter(trigger)
-		for trigger.waiting.TryLock() { // until the waiter holds it
-			trigger.waiting.Unlock()
-			runtime.Gosched()
-		}
-		closed := make(chan error, 2)
-		for range cap(closed) {
-			go func() { closed <- trigger.Close() }()
-		}
-		for range cap(closed) {
-			if err := within(t, name+": Close", closed); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		if err := within(t, name+": the waiter's end", answers); !errors.Is(err, os.ErrClosed) {
-			t.Errorf("%s: Wait is %v after Close; want %v", name, err, os.ErrClosed)
-		}
-		if err := trigger.Wait(); !errors.Is(err, os.ErrClosed) {
-			t.Errorf("%s: another Wait is %v; want %v", name, err, os.ErrClosed)
-		}
 	}
 }
 
@@ -183,63 +144,17 @@ func TestATriggerLeavesNoDescriptor(t *testing.T) {
 	kernelfiletest.Put(t, plain, "some avg10=0.00")
 	before := count()
 	for range 50 {
-		if trigger, err := openTrigger(nodePSI, Some, stallUnprivileged, windowUnprivileged); err == nil {
-			_ = trigger.Close()
+		if err := OpenWakers("", "").Close(); err != nil {
+			t.Fatal(err)
 		}
 		for _, path := range []string{plain, "/proc/self/mem", nodePSI} {
-			if trigger, err := openTrigger(path, Some, 7*time.Microsecond, 11*time.Second); err == nil {
-				t.Fatalf("a window of 11 s was taken on %s", trigger.path)
+			if _, err := openTrigger(path, 7*time.Microsecond, 11*time.Second); err == nil {
+				t.Fatalf("a window of 11 s was taken on %s", path)
 			}
 		}
 	}
 	if after := count(); after > before+5 { // the runtime may have opened some of its own
 		t.Errorf("%d descriptors were open before 200 triggers, %d after", before, after)
-	}
-}
-
-func TestWaitReturnsForEachEvent(t *testing.T) {
-	t.Parallel()
-	trigger, event := socketTrigger(t)
-	for range 3 {
-		answers := waiter(trigger)
-		event()
-		if err := within(t, "the wake-up", answers); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// The last event is still pending: a level-triggered poll would report it forever.
-	answers := waiter(trigger)
-	timer := time.NewTimer(50 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case err := <-answers:
-		t.Errorf("one event woke twice: %v", err)
-	case <-timer.C:
-	}
-}
-
-func TestAFileThatFailsEndsTheTrigger(t *testing.T) {
-	t.Parallel()
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	trigger, err := watch("a pipe", ends[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers := waiter(trigger)
-	if err := unix.Close(ends[0]); err != nil { // EPOLLERR for the writer
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := within(t, "the end", answers); !errors.Is(err, errTriggerGone) {
-			t.Errorf("Wait is %v; want %v", err, errTriggerGone)
-		}
-		answers = waiter(trigger)
-	}
-	if err := trigger.Close(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -269,23 +184,13 @@ func TestBadPSIFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, _ := os.Stat(path)
-			trigger, err := openTrigger(path, Some, stallUnprivileged, windowUnprivileged)
-			if trigger != nil || !errors.Is(err, tc.want) || !strings.Contains(err.Error(), path) {
-				t.Fatalf("trigger %v, error %v; want none, %v and the path", trigger, err, tc.want)
+			if file, err := openTrigger(path, stallUnprivileged, windowUnprivileged); file >= 0 || !errors.Is(err, tc.want) || !strings.Contains(err.Error(), path) {
+				t.Fatalf("descriptor %d, error %v; want none, %v and the path", file, err, tc.want)
 			}
 			if after, _ := os.Stat(path); before != nil && (after.Size() != before.Size() || after.ModTime() != before.ModTime()) {
 				t.Errorf("it was written to: %v before, %v after", before, after)
 			}
 		})
-	}
-}
-
-func TestBadStallsAreRefused(t *testing.T) {
-	t.Parallel()
-	for _, tc := range [][2]time.Duration{{0, time.Second}, {-1, time.Second}, {time.Second + 1, time.Second}, {1, 1}, {1, 0}} {
-		if _, err := openTrigger(nodePSI, Some, tc[0], tc[1]); !errors.Is(err, errBadStall) {
-			t.Errorf("%v in %v: %v; want %v", tc[0], tc[1], err, errBadStall)
-		}
 	}
 }
 
@@ -333,7 +238,7 @@ func TestAUserWithoutRightsGetsTheLongWindowOnly(t *testing.T) {
 		if err := dropRights(); err != nil {
 			return err
 		}
-		_, shorter = openTrigger(nodePSI, Some, stallPrivileged, windowPrivileged)
+		_, shorter = openTrigger(nodePSI, stallPrivileged, windowPrivileged)
 		return nil
 	})
 	if !errors.Is(shorter, unix.EINVAL) {
@@ -366,9 +271,9 @@ func needUnprivileged(t *testing.T) {
 		if err := dropRights(); err != nil {
 			return err
 		}
-		trigger, err := openTrigger(nodePSI, Some, stallUnprivileged, windowUnprivileged)
+		file, err := openTrigger(nodePSI, stallUnprivileged, windowUnprivileged)
 		if refused = err; err == nil {
-			return trigger.Close()
+			return unix.Close(file)
 		}
 		return nil
 	})
@@ -395,14 +300,14 @@ func TestAReadOnlyProcFallsBackToTheOwn(t *testing.T) {
 		if err := mountReadOnly("/proc", filepath.Join(root, "proc")); err != nil {
 			return err
 		}
-		_, refused = openTrigger(filepath.Join(root, nodePSI), Some, stallUnprivileged, windowUnprivileged)
+		_, refused = openTrigger(filepath.Join(root, nodePSI), stallUnprivileged, windowUnprivileged)
 		if err := openTheWay(root); err != nil {
 			return err
 		}
 		if err := dropRights(); err != nil {
 			return err
 		}
-		w := OpenWakers(WakeOptions{HostRoot: root, Kubepods: "/kubepods"})
+		w := OpenWakers(root, "/kubepods")
 		states = w.States()
 		return w.Close()
 	})
@@ -482,14 +387,19 @@ func TestATriggerEndsWithItsCgroup(t *testing.T) {
 		t.Skip("no cgroup v2 is mounted")
 	}
 	group := newGroup(t, mount)
-	trigger := mustTrigger(t, filepath.Join(group, "memory.pressure"))
-	answers := waiter(trigger)
+	mustTrigger(t, nodePSI)
+	w := openWakers(Options{Kubepods: filepath.Base(group)}, mount, nodePSI)
+	if s := w.States()[1]; s.Err != nil || s.Path != filepath.Join(group, "memory.pressure") || s.Window != ownWindow(t) {
+		t.Fatalf("the pods' state is %+v; want a trigger", s)
+	}
+	told, end := running(t, w)
 	if err := os.Remove(group); err != nil {
 		t.Fatal(err)
 	}
-	if err := within(t, "the end of the cgroup", answers); !errors.Is(err, errTriggerGone) {
-		t.Errorf("Wait is %v; want %v", err, errTriggerGone)
+	if got := within(t, "the end", told.states); got.Source != WakeKubepods || !errors.Is(got.Err, errTriggerGone) {
+		t.Errorf("noted %+v; want the end of kubepods", got)
 	}
+	end()
 }
 
 // TestARealStallWakes makes a group of cgroup v1 thrash: it reads a file that is 32 times
@@ -503,12 +413,12 @@ func TestARealStallWakes(t *testing.T) {
 	t.Parallel()
 	needUnprivileged(t)
 	procs := smallGroup(t)
-	all := map[string]*Wakers{"root": OpenWakers(WakeOptions{})}
+	all := map[string]*Wakers{"root": OpenWakers("", "")}
 	onThread(t, func() error {
 		if err := dropRights(); err != nil {
 			return err
 		}
-		all["unprivileged"] = OpenWakers(WakeOptions{})
+		all["unprivileged"] = OpenWakers("", "")
 		return nil
 	})
 	windows := map[string]time.Duration{"root": ownWindow(t), "unprivileged": windowUnprivileged}

@@ -133,7 +133,7 @@ func (e wakeEvents) Wakeups(state pressure.WakeState) {
 // wakers opens and runs evictd's own wakers until the test ends. Both must be available.
 func (n *realNode) wakers() (*pressure.Wakers, <-chan woken) {
 	n.tb.Helper()
-	w := pressure.OpenWakers(pressure.WakeOptions{Kubepods: n.kubepods})
+	w := pressure.OpenWakers("", n.kubepods)
 	paths := map[pressure.WakeSource]string{}
 	for _, state := range w.States() {
 		n.tb.Logf("waker %s: %s, window %v", state.Source, state.Path, state.Window)

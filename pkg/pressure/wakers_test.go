@@ -39,25 +39,33 @@ func running(t *testing.T, w *Wakers) (notes, func()) {
 	}
 }
 
-// fakeWakers has one source, whose events the function makes.
-func fakeWakers(t *testing.T) (*Wakers, func()) {
+// newFakeWakers has a source of the node, whose events the first function makes, and one of the pods, which
+// the second one ends.
+func newFakeWakers(t *testing.T) (w *Wakers, event, breakIt func()) {
 	t.Helper()
-	trigger, event := socketTrigger(t)
-	return &Wakers{
-		wake: make(chan struct{}, 1),
-		sources: []*wakeSource{
-			{WakeState: WakeState{Source: WakeNode}, trigger: trigger},
-			{WakeState: WakeState{Source: WakeKubepods, Err: errNoUnified}},
-		},
-		again: time.Hour,
-	}, event
+	w, err := newWakers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, event := socket(t)
+	pods, breakIt := pipe(t)
+	w.sources = []*wakeSource{
+		{WakeState{Source: WakeNode}, node},
+		{WakeState{Source: WakeKubepods, Path: "a pipe", Window: windowPrivileged}, pods},
+	}
+	for _, s := range w.sources {
+		if err := w.watch(s.file, sourceEvents); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w, event, breakIt
 }
 
 func TestAStormIsOneWake(t *testing.T) {
 	t.Parallel()
-	w, event := fakeWakers(t)
+	w, event, _ := newFakeWakers(t)
 	told, end := running(t, w)
-	for range 100 { // no receiver: a waiter that blocked would note only one event
+	for range 100 { // no receiver: one that blocked would note only one event
 		event()
 		if got := within(t, "the note", told.woken); got != WakeNode {
 			t.Fatalf("noted %s", got)
@@ -70,72 +78,49 @@ func TestAStormIsOneWake(t *testing.T) {
 	event()
 	within(t, "a wake-up after the storm", w.Wake())
 	end()
+	if n := len(told.woken) + len(told.states); n > 1 { // a level-triggered poll would report the last event forever
+		t.Errorf("%d more notes than events", n-1)
+	}
 }
 
-// TestRunLeavesNoGoroutine is not parallel: it looks at all goroutines. One source
-// waits for its trigger, the other one to be opened again.
-func TestRunLeavesNoGoroutine(t *testing.T) {
+// TestRunLeavesNothing is not parallel: it looks at all goroutines.
+func TestRunLeavesNothing(t *testing.T) {
 	for range 20 {
-		w, event := fakeWakers(t)
-		breakIt := w.endingSource(t)
-		told, end := running(t, w)
+		w, event, _ := newFakeWakers(t)
+		_, end := running(t, w)
 		event()
 		within(t, "the wake-up", w.Wake())
-		breakIt()
-		within(t, "the end of kubepods", told.states)
 		end()
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		for _, function := range []string{"(*Wakers).follow", "(*Wakers).reopen", "(*stallTrigger).Wait"} {
-			if strings.Contains(string(stacks), function) {
-				t.Fatalf("%s is left after Run:\n%s", function, stacks)
+		if strings.Contains(string(stacks), "(*Wakers).Run") {
+			t.Fatalf("it is left after Run:\n%s", stacks)
+		}
+		for _, file := range []int{w.epoll, w.stop, w.sources[0].file, w.sources[1].file} {
+			if file >= 0 {
+				t.Errorf("descriptor %d is left", file)
 			}
 		}
-	}
-}
-
-// endingSource makes kubepods a source whose trigger ends when the returned function is
-// called, and whose file is missing from then on.
-func (w *Wakers) endingSource(t *testing.T) func() {
-	t.Helper()
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	trigger, err := watch("a pipe", ends[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.sources[1] = &wakeSource{
-		WakeState: WakeState{Source: WakeKubepods, Path: "a pipe", Window: windowPrivileged},
-		paths:     []string{filepath.Join(t.TempDir(), "memory.pressure")},
-		trigger:   trigger,
-	}
-	return func() {
-		if err := unix.Close(ends[0]); err != nil {
-			t.Error(err)
+		if err := w.Close(); err != nil {
+			t.Errorf("closing again: %v", err)
 		}
 	}
 }
 
 func TestASourceThatEndsIsToldOnce(t *testing.T) {
 	t.Parallel()
-	w, event := fakeWakers(t)
-	breakIt := w.endingSource(t)
-	w.again = time.Millisecond
+	w, event, breakIt := newFakeWakers(t)
 	told, end := running(t, w)
 	breakIt()
 	got := within(t, "the end", told.states)
-	if got.Source != WakeKubepods || !errors.Is(got.Err, errTriggerGone) || got.Path != "" || got.Window != 0 {
+	if got.Source != WakeKubepods || !errors.Is(got.Err, errTriggerGone) || !strings.Contains(got.Err.Error(), "a pipe") || got.Path != "" || got.Window != 0 {
 		t.Errorf("noted %+v; want the end of kubepods", got)
 	}
-	// The other source continues, while this one is retried silently.
-	for range 20 {
+	for range 20 { // the other source continues
 		event()
 		if source := within(t, "the note", told.woken); source != WakeNode {
 			t.Errorf("noted %s; want an event of the node", source)
 		}
-		<-time.NewTimer(w.again).C
 	}
 	end()
 	if n := len(told.states); n != 0 {
@@ -143,66 +128,10 @@ func TestASourceThatEndsIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestASourceThatEndedIsOpenedAgain puts a PSI file where there was none.
-func TestASourceThatEndedIsOpenedAgain(t *testing.T) {
-	t.Parallel()
-	mustTrigger(t, nodePSI)
-	w, _ := fakeWakers(t)
-	breakIt := w.endingSource(t)
-	w.again = time.Millisecond
-	told, end := running(t, w)
-	path := w.sources[1].paths[0]
-	breakIt()
-	within(t, "the end", told.states)
-	if err := os.Symlink(nodePSI, path); err != nil {
-		t.Fatal(err)
-	}
-	got := within(t, "the opening", told.states)
-	if got.Source != WakeKubepods || got.Err != nil || got.Path != path || got.Window == 0 {
-		t.Errorf("noted %+v; want an open trigger on %s", got, path)
-	}
-	end()
-}
-
-// TestARecreatedCgroupWakesAgain removes the pods' cgroup and makes it again, as a
-// kubelet that is restarted may.
-func TestARecreatedCgroupWakesAgain(t *testing.T) {
-	t.Parallel()
-	needRoot(t)
-	mount := mounted(t, "cgroup2", "rw")
-	if mount == "" {
-		t.Skip("no cgroup v2 is mounted")
-	}
-	group := newGroup(t, mount)
-	mustTrigger(t, nodePSI)
-	w := OpenWakers(WakeOptions{CgroupRoot: mount, Kubepods: filepath.Base(group)})
-	if s := w.States()[1]; s.Err != nil {
-		t.Fatalf("the pods' state is %+v; want a trigger", s)
-	}
-	w.again = time.Millisecond
-	told, end := running(t, w)
-	for range 3 {
-		if err := os.Remove(group); err != nil {
-			t.Fatal(err)
-		}
-		if got := within(t, "the end", told.states); got.Source != WakeKubepods || !errors.Is(got.Err, errTriggerGone) {
-			t.Errorf("noted %+v; want the end of kubepods", got)
-		}
-		if err := os.Mkdir(group, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		want := WakeState{Source: WakeKubepods, Path: filepath.Join(group, "memory.pressure"), Window: ownWindow(t)}
-		if got := within(t, "the opening", told.states); got != want {
-			t.Errorf("noted %+v; want %+v", got, want)
-		}
-	}
-	end()
-}
-
 func TestOpenWakersOnThisMachine(t *testing.T) {
 	t.Parallel()
 	mustTrigger(t, nodePSI)
-	w := OpenWakers(WakeOptions{})
+	w := OpenWakers("", "")
 	states := w.States()
 	_, end := running(t, w)
 	end()
@@ -226,21 +155,21 @@ func TestWakersWithoutPSI(t *testing.T) {
 		group          string
 		wantNode, want error
 	}{
-		"v1":               {v1Tree(), "/kubepods", unix.ENOENT, errNoUnified},
-		"hybrid":           {hybridTree(), "/kubepods", unix.ENOENT, errNoUnified},
+		"v1":               {v1Tree(), "/kubepods", unix.ENOENT, unix.ENOENT},
+		"hybrid":           {hybridTree(), "/kubepods", unix.ENOENT, unix.ENOENT},
 		"v2, no PSI":       {v2Tree(), "/kubepods.slice", unix.ENOENT, unix.ENOENT},
 		"no kubepods":      {v2Tree(), "", unix.ENOENT, errNoKubepods},
 		"file in place":    {tree{"proc/pressure/memory": "some avg10=0", "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": "some avg10=0"}, "/k", errNotPSI, errNotPSI},
 		"directory":        {tree{"proc/pressure/memory": directory, "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": directory}, "/k", unix.EISDIR, unix.EISDIR},
 		"no directory":     {tree{"proc/pressure": "", "sys/fs/cgroup": ""}, "/k", unix.ENOTDIR, unix.ENOTDIR},
-		"nothing whatever": {tree{}, "/kubepods", unix.ENOENT, errNoUnified},
+		"nothing whatever": {tree{}, "/kubepods", unix.ENOENT, unix.ENOENT},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := tc.node.Plant(t)
 			own := filepath.Join(t.TempDir(), "own")
-			w := openWakers(WakeOptions{HostRoot: root, Kubepods: tc.group}, own)
+			w := openWakers(Options{HostRoot: root, Kubepods: tc.group}, cgroupRoot, own)
 			for i, want := range []error{tc.wantNode, tc.want} {
 				s := w.States()[i]
 				if s.Source != WakeSources()[i] || !errors.Is(s.Err, want) || s.Path != "" || s.Window != 0 {
@@ -259,18 +188,16 @@ func TestWakersWithoutPSI(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsPassedOverIsTold: an invalid file in place of the host's does not prevent
-// wake-ups, but it is reported.
-func TestAFileThatIsPassedOverIsTold(t *testing.T) {
+// TestAFileThatIsPassedOver: an invalid file in place of the host's does not prevent wake-ups.
+func TestAFileThatIsPassedOver(t *testing.T) {
 	t.Parallel()
 	mustTrigger(t, nodePSI)
-	root := tree{"proc/pressure/memory": "some avg10=0"}.Plant(t)
-	w := openWakers(WakeOptions{HostRoot: root}, nodePSI)
+	w := OpenWakers(tree{"proc/pressure/memory": "some avg10=0"}.Plant(t), "")
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
-	if s := w.States()[0]; s.Err != nil || s.Path != nodePSI || !errors.Is(s.PassedOver, errNotPSI) || !strings.Contains(s.PassedOver.Error(), root) {
-		t.Errorf("state is %+v; want a trigger on %s, and the host's file passed over: %v", s, nodePSI, errNotPSI)
+	if s := w.States()[0]; s.Err != nil || s.Path != nodePSI {
+		t.Errorf("state is %+v; want a trigger on %s", s, nodePSI)
 	}
 }
 
@@ -284,8 +211,8 @@ func TestTheGroupsFileIsNotWritable(t *testing.T) {
 		t.Skip("no cgroup v2 is mounted")
 	}
 	group := newGroup(t, mount)
-	options := WakeOptions{CgroupRoot: mount, Kubepods: filepath.Base(group)}
-	root := OpenWakers(options)
+	open := func() *Wakers { return openWakers(Options{Kubepods: filepath.Base(group)}, mount, nodePSI) }
+	root := open()
 	if s := root.States()[1]; s.Err != nil || s.Path != filepath.Join(group, "memory.pressure") {
 		t.Errorf("root's state is %+v; want a trigger", s)
 	}
@@ -297,7 +224,7 @@ func TestTheGroupsFileIsNotWritable(t *testing.T) {
 		if err := dropRights(); err != nil {
 			return err
 		}
-		w := OpenWakers(options)
+		w := open()
 		states = w.States()
 		return w.Close()
 	})
@@ -316,14 +243,13 @@ func BenchmarkWake(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer unix.Close(ends[1])
-	trigger, err := watch("a socket", ends[0])
+	w, err := newWakers()
+	if err == nil {
+		w.sources = []*wakeSource{{WakeState{Source: WakeNode}, ends[0]}}
+		err = w.watch(ends[0], sourceEvents)
+	}
 	if err != nil {
 		b.Fatal(err)
-	}
-	w := &Wakers{
-		wake:    make(chan struct{}, 1),
-		sources: []*wakeSource{{WakeState: WakeState{Source: WakeNode}, trigger: trigger}},
-		again:   time.Hour,
 	}
 	node, err := Open(Options{Signals: []Signal{MemoryAvailable}})
 	if err != nil {
@@ -377,7 +303,7 @@ func benchmarkStall(b *testing.B, readEvery time.Duration) {
 	var took []time.Duration
 	missed := 0
 	for b.Loop() {
-		w := OpenWakers(WakeOptions{})
+		w := OpenWakers("", "")
 		if err := w.States()[0].Err; err != nil {
 			b.Skip(err)
 		}
