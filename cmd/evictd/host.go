@@ -66,9 +66,7 @@ func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Sig
 	options.Thresholds, _ = c.Thresholds() // it was validated
 	if stall := c.MemoryStall; stall != nil {
 		options.StallWindow = stall.Window.Duration
-		if stall.Type == config.StallFull {
-			options.StallKind = pressure.Full
-		}
+		options.StallFull = stall.Type == config.StallFull
 	}
 	sampler, err := pressure.Open(options)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 var (
 	// ErrNoNumber: no digit is where a number should be.
 	ErrNoNumber = errors.New("no number where one should be")
-	// ErrOverflow: the number is more than an int64 holds.
+	// ErrOverflow: the number is more than an int64 holds, or than any machine has.
 	ErrOverflow = errors.New("the number is too large")
 	// ErrTruncated: the last line may have been cut off in a number.
 	ErrTruncated = errors.New("the last line has no end")
@@ -39,16 +39,26 @@ func LeadingNumber(text []byte) (n int64, rest []byte, err error) {
 
 // Number reads a file that holds one number and the end of its line.
 func Number(content []byte) (int64, error) {
-	n, rest, err := LeadingNumber(content)
+	line, rest, ended := bytes.Cut(content, []byte("\n"))
+	n, err := number(line)
 	switch {
 	case err != nil:
 		return 0, err
-	case len(rest) == 0:
+	case !ended:
 		return 0, ErrTruncated
-	case string(rest) != "\n":
+	case len(rest) > 0:
 		return 0, ErrTrailing
 	}
 	return n, nil
+}
+
+// number reads a text that is one number.
+func number(text []byte) (int64, error) {
+	n, rest, err := LeadingNumber(text)
+	if err == nil && len(rest) > 0 {
+		return 0, ErrTrailing
+	}
+	return n, err
 }
 
 // Line returns what follows key on the first line that starts with it. The
@@ -67,17 +77,14 @@ func Line(content []byte, key string) ([]byte, error) {
 	return nil, fmt.Errorf("no line %q", key)
 }
 
-// Stat returns one figure of a memory.stat, whose lines are written
-// "inactive_file 94208".
+// Stat returns one figure of a file whose lines are written "oom_kill 12"; the key ends with
+// the space.
 func Stat(content []byte, key string) (int64, error) {
 	value, err := Line(content, key)
 	if err != nil {
 		return 0, err
 	}
-	n, rest, err := LeadingNumber(value)
-	if err == nil && len(rest) > 0 {
-		err = ErrTrailing
-	}
+	n, err := number(value)
 	if err != nil {
 		return 0, fmt.Errorf("line %q: %w", key, err)
 	}
@@ -99,10 +106,7 @@ func StallTotal(content []byte, kind string) (int64, error) {
 	if at < 0 {
 		return 0, fmt.Errorf("line %q: no total", kind)
 	}
-	n, rest, err := LeadingNumber(averages[at+len(last):])
-	if err == nil && len(rest) > 0 {
-		err = ErrTrailing
-	}
+	n, err := number(averages[at+len(last):])
 	if err != nil {
 		return 0, fmt.Errorf("line %q: %w", kind, err)
 	}

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // errNoKubepods is the reason of an absent allocatableMemory.available.
@@ -13,66 +16,90 @@ var errNoKubepods = errors.New("there is no kubepods cgroup")
 // kubepods cgroup, or there are none and memory.available has thresholds that are met before.
 var errUnlimited = errors.New("the kubepods cgroup has no memory limit below the node's memory")
 
-// nodeMemory are the signals of the whole node's memory.
-func nodeMemory() [2]Signal { return [...]Signal{MemoryAvailable, KubeletMemoryAvailable} }
-
-// observeMemory reads the signals of the node's memory, from one reading of /proc/meminfo, and
-// returns what of it is no huge page; 0 where no signal asks. They are read every 10 ms near a
-// threshold; the kernel's definition allocates nothing elsewhere.
-func (n *Node) observeMemory(s *Sample) (capacity int64, err error) {
-	if n.meminfo == nil {
-		return 0, nil
-	}
-	content, total, hugePages, err := n.readMeminfo()
-	for _, signal := range nodeMemory() {
+// findMemory finds what the signals of memory need.
+func (n *Node) findMemory(system) error {
+	file := n.file("/proc/meminfo")
+	for _, signal := range []Signal{MemoryAvailable, KubeletMemoryAvailable, AllocatableMemoryAvailable} {
+		group, definition := "/", n.options.MemoryAvailable
 		switch {
-		case !n.wanted[signal]:
-		case err != nil:
-			s.Observations[signal] = unknown(err)
-		case n.definitionOf(signal) == WorkingSet:
-			s.Observations[signal] = n.workingSetAvailable(total, hugePages)
-		default:
-			s.Observations[signal] = n.kernelAvailable(content, total-hugePages)
+		case !n.wants(signal):
+			continue
+		case signal == KubeletMemoryAvailable:
+			definition = WorkingSet
+		case signal == AllocatableMemoryAvailable:
+			group = n.options.Kubepods
+		case definition == Kernel:
+			n.readers[signal] = func(time.Time) Observation { return n.kernelAvailable(file) }
+			continue
+		}
+		if group == "" {
+			n.readers[signal] = func(time.Time) Observation { return absent(errNoKubepods) }
+			continue
+		}
+		g, err := findMemoryCgroup(n.options.host(cgroupRoot), group, definition)
+		if err != nil {
+			return fmt.Errorf("preparing %s: %w", signal, err)
+		}
+		n.files = append(n.files, &g.stat, &g.usage, &g.limit)
+		n.readers[signal] = func(time.Time) Observation { return n.workingSetAvailable(file, g) }
+		if signal == AllocatableMemoryAvailable {
+			n.readers[signal] = func(time.Time) Observation { return n.allocatable(file, g) }
 		}
 	}
-	return total - hugePages, err
+	return nil
 }
 
-// definitionOf returns how a signal of the node's memory is computed.
-func (n *Node) definitionOf(signal Signal) MemoryDefinition {
-	if signal == KubeletMemoryAvailable {
-		return WorkingSet
-	}
-	return n.options.MemoryAvailable
+// meminfo holds the figures of /proc/meminfo, in bytes. All signals of the node's memory use one reading in
+// a sample: they are read every 10 ms near a threshold.
+type meminfo struct {
+	// total is MemTotal, and hugePages the huge pages, used or not, which are available by neither
+	// definition: less than total. Total is 0 before the reading.
+	total, hugePages int64
+	// available is MemAvailable, and fault why it is not known.
+	available int64
+	fault     error
 }
 
-// readMeminfo returns /proc/meminfo, valid until the next call, and of it MemTotal and the
-// huge pages, used or not, which are available by neither definition.
-func (n *Node) readMeminfo() (content []byte, total, hugePages int64, err error) {
-	if content, err = n.meminfo.read(); err != nil {
-		return nil, 0, 0, err
+// readMeminfo returns the reading of this sample. It allocates nothing.
+func (n *Node) readMeminfo(file *kernelfile.File) (*meminfo, error) {
+	read := &n.meminfo
+	if read.total > 0 {
+		return read, nil
 	}
-	if total, err = parseMeminfo(content, "MemTotal:"); err == nil {
-		hugePages, err = parseHugePages(content)
+	content, err := file.Read(n.buffer)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && hugePages >= total {
-		err = fmt.Errorf("%d bytes of huge pages leave nothing of MemTotal %d", hugePages, total)
+	total, err := kernelfile.Meminfo(content, "MemTotal:")
+	if err == nil {
+		read.hugePages, err = kernelfile.HugePages(content)
+	}
+	if err == nil && read.hugePages >= total {
+		err = fmt.Errorf("%d bytes of huge pages leave nothing of MemTotal %d", read.hugePages, total)
 	}
 	if err != nil {
-		return nil, 0, 0, fmt.Errorf("reading %s: %w", n.meminfo.Path(), err)
+		return nil, fmt.Errorf("reading %s: %w", file.Path(), err)
 	}
-	return content, total, hugePages, nil
+	read.total = total
+	if read.available, read.fault = kernelfile.Meminfo(content, "MemAvailable:"); read.fault != nil {
+		read.fault = fmt.Errorf("reading %s: %w", file.Path(), read.fault)
+	}
+	return read, nil
 }
 
 // kernelAvailable is memory.available by the kernel's definition, of a capacity without huge
 // pages.
-func (n *Node) kernelAvailable(meminfo []byte, capacity int64) Observation {
-	available, err := parseMeminfo(meminfo, "MemAvailable:")
-	if err == nil && available > capacity {
-		err = fmt.Errorf("MemAvailable %d is above MemTotal without huge pages, %d", available, capacity)
+func (n *Node) kernelAvailable(file *kernelfile.File) Observation {
+	read, err := n.readMeminfo(file)
+	if err == nil {
+		err = read.fault
 	}
 	if err != nil {
-		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.Path(), err))
+		return unknown(err)
+	}
+	available, capacity := read.available, read.total-read.hugePages
+	if available > capacity {
+		return unknown(fmt.Errorf("reading %s: MemAvailable %d is above MemTotal without huge pages, %d", file.Path(), available, capacity))
 	}
 	if n.near(available, capacity) {
 		free, err := n.options.readCPULists(&n.zoneinfo)
@@ -96,34 +123,41 @@ func (n *Node) near(available, capacity int64) bool {
 // pkg/kubelet/server/stats/summary.go, makeMemoryAvailableSignalObservation in
 // pkg/kubelet/eviction): MemTotal, which is the root cgroup's limit, minus the working set
 // and huge pages. Percentages refer to the sum of that and the working set.
-func (n *Node) workingSetAvailable(total, hugePages int64) Observation {
-	root, err := n.root.read()
+func (n *Node) workingSetAvailable(file *kernelfile.File, root *memoryCgroup) Observation {
+	read, err := n.readMeminfo(file)
 	if err != nil {
 		return unknown(err)
 	}
-	available := total - root.used
-	if hugePages > 0 {
-		available = max(available-hugePages, 0)
+	used, err := root.used(n.buffer)
+	if err != nil {
+		return unknown(err)
 	}
-	return Observation{State: Known, Available: available, Capacity: available + root.used}
+	available := read.total - used
+	if read.hugePages > 0 {
+		available = max(available-read.hugePages, 0)
+	}
+	return Observation{State: Known, Available: available, Capacity: available + used}
 }
 
-// allocatable reads allocatableMemory.available, given what observeMemory returned.
-func (n *Node) allocatable(capacity int64, err error) Observation {
-	if n.kubepods == nil {
-		return absent(errNoKubepods)
+// allocatable reads allocatableMemory.available.
+func (n *Node) allocatable(file *kernelfile.File, kubepods *memoryCgroup) Observation {
+	read, err := n.readMeminfo(file)
+	if err != nil {
+		return unknown(err)
 	}
-	var pods cgroupMemory
-	if err == nil {
-		pods, err = n.kubepods.read()
+	used, err := kubepods.used(n.buffer)
+	if err != nil {
+		return unknown(err)
 	}
+	limit, err := kubepods.limited(n.buffer)
+	capacity := read.total - read.hugePages
 	switch {
 	case err != nil:
 		return unknown(err)
-	case pods.limit > unlimitedAbove, pods.limit >= capacity && n.repeated(capacity):
+	case limit > unlimitedAbove, limit >= capacity && n.repeated(capacity):
 		return absent(errUnlimited)
 	}
-	return Observation{State: Known, Available: pods.limit - pods.used, Capacity: pods.limit}
+	return Observation{State: Known, Available: limit - used, Capacity: limit}
 }
 
 // repeated reports whether allocatableMemory.available has thresholds, and memory.available one that

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/evictd/evictd/internal/kernelfile"
 )
@@ -11,8 +12,8 @@ import (
 // pidSource reads pid.available as the kubelet does (pkg/kubelet/stats/pidlimit):
 // the smaller of two limits minus the tasks that exist.
 type pidSource struct {
-	loadavg *kernelFile
-	limits  []*kernelFile
+	loadavg *kernelfile.File
+	limits  []*kernelfile.File
 }
 
 // initialPIDNamespace is what /proc/self/ns/pid shows in the host's PID namespace
@@ -24,37 +25,31 @@ const initialPIDNamespace = "pid:[4026531836]"
 var errPIDNamespace = errors.New(
 	"preparing pid.available: since Linux 6.14 the node's pid_max can only be read in the host's PID namespace; give the pod hostPID: true or remove the threshold")
 
-func (n *Node) openPIDs(sys system) error {
+// findPIDs fails where the limit can never be read, instead of a signal that stays unknown: it would
+// block every eviction.
+func (n *Node) findPIDs(sys system) error {
 	if !n.wants(PIDAvailable) {
 		return nil
 	}
-	n.pids = &pidSource{loadavg: newKernelFile(n.options.host("/proc/loadavg"), numberMax)}
-	for _, name := range []string{"pid_max", "threads-max"} {
-		n.pids.limits = append(n.pids.limits, newKernelFile(n.options.host("/proc/sys/kernel/"+name), numberMax))
-	}
-	if _, _, err := n.pids.read(); err != nil {
-		return fmt.Errorf("preparing %s: %w", PIDAvailable, err)
-	}
-	// A limit that cannot be read from this namespace never will be, and a signal that stays
-	// unknown would block every eviction. Failing at startup is better.
+	p := &pidSource{n.file("/proc/loadavg"), []*kernelfile.File{n.file("/proc/sys/kernel/pid_max"), n.file("/proc/sys/kernel/threads-max")}}
+	n.readers[PIDAvailable] = func(time.Time) Observation { return p.observe(n.buffer) }
 	return pidMaxVisible(sys)
 }
 
 // pidMaxVisible returns nil when the node's pid_max can be read from here.
 func pidMaxVisible(sys system) error {
 	release, err := sys.release()
+	perNamespace := false
+	if err == nil {
+		perNamespace, err = atLeast(release, 6, 14)
+	}
 	if err != nil {
 		return fmt.Errorf("reading the kernel's release for pid.available: %w", err)
-	}
-	perNamespace, err := atLeast(release, 6, 14)
-	if err != nil {
-		return fmt.Errorf("reading the kernel's release for pid.available: %w", err)
-	}
-	if !perNamespace {
-		return nil
 	}
 	namespace, err := sys.pidNamespace()
 	switch {
+	case !perNamespace:
+		return nil
 	case err != nil:
 		return fmt.Errorf("looking for the PID namespace for pid.available: %w", err)
 	case namespace != initialPIDNamespace:
@@ -65,47 +60,35 @@ func pidMaxVisible(sys system) error {
 
 // atLeast reports whether a kernel release such as "6.18.44-generic" is of the version or a
 // newer one.
-func atLeast(release string, major, minor int64) (bool, error) {
-	first, rest, err := kernelfile.LeadingNumber([]byte(release))
-	if err != nil || len(rest) == 0 || rest[0] != '.' {
-		return false, fmt.Errorf("%q is no kernel release", release)
-	}
-	second, _, err := kernelfile.LeadingNumber(rest[1:])
-	if err != nil {
+func atLeast(release string, major, minor uint) (bool, error) {
+	var first, second uint
+	if _, err := fmt.Sscanf(release, "%d.%d", &first, &second); err != nil {
 		return false, fmt.Errorf("%q is no kernel release", release)
 	}
 	return first > major || first == major && second >= minor, nil
 }
 
-func (p *pidSource) observe() Observation {
-	limit, running, err := p.read()
+func (p *pidSource) observe(buffer []byte) Observation {
+	limit, err := p.limit(buffer)
 	if err != nil {
 		return unknown(err)
+	}
+	content, err := p.loadavg.Read(buffer)
+	if err != nil {
+		return unknown(err)
+	}
+	running, err := kernelfile.Tasks(content)
+	if err != nil {
+		return unknown(fmt.Errorf("reading %s: %w", p.loadavg.Path(), err))
 	}
 	return Observation{State: Known, Available: limit - running, Capacity: limit}
 }
 
-func (p *pidSource) read() (limit, running int64, err error) {
-	if limit, err = p.limit(); err != nil {
-		return 0, 0, err
-	}
-	content, err := p.loadavg.read()
-	if err != nil {
-		return 0, 0, err
-	}
-	if running, err = parseLoadavg(content); err != nil {
-		return 0, 0, fmt.Errorf("reading %s: %w", p.loadavg.Path(), err)
-	}
-	return limit, running, nil
-}
-
 // limit returns the smallest limit. A kernel may lack one of the files. It is an error when
 // both are missing, or when one has no valid content.
-func (p *pidSource) limit() (int64, error) {
-	var smallest int64
-	var missing error
-	for _, f := range p.limits {
-		n, err := f.number()
+func (p *pidSource) limit(buffer []byte) (smallest int64, missing error) {
+	for _, file := range p.limits {
+		n, err := file.Number(buffer)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			missing = err
@@ -113,21 +96,14 @@ func (p *pidSource) limit() (int64, error) {
 		case err != nil:
 			return 0, err
 		case n == 0:
-			return 0, fmt.Errorf("reading %s: the limit is 0", f.Path())
+			return 0, fmt.Errorf("reading %s: the limit is 0", file.Path())
 		}
 		if smallest == 0 || n < smallest {
 			smallest = n
 		}
 	}
-	if smallest == 0 {
-		return 0, missing
+	if smallest > 0 {
+		missing = nil
 	}
-	return smallest, nil
-}
-
-func (p *pidSource) close() {
-	p.loadavg.Close()
-	for _, f := range p.limits {
-		f.Close()
-	}
+	return smallest, missing
 }

@@ -33,7 +33,7 @@ func TestPIDs(t *testing.T) {
 			t.Parallel()
 			root := procTree().Plant(t)
 			n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{PIDAvailable}}, fakeSystem())
-			n.closeFiles()
+			_ = n.Close()
 			kernelfiletest.Put(t, filepath.Join(root, "proc/sys/kernel"), directory)
 			for path, content := range tc.files {
 				kernelfiletest.Put(t, filepath.Join(root, path), content)
@@ -93,5 +93,21 @@ func TestPIDNamespace(t *testing.T) {
 				t.Errorf("got %+v; want it known", got)
 			}
 		})
+	}
+}
+
+func TestAtLeast(t *testing.T) {
+	t.Parallel()
+	for release, want := range map[string]bool{
+		"6.13.9": false, "6.14.0-rc1": true, "6.14": true, "6.18.44-generic": true, "7.0.1": true, "5.15.0-91": false, "4.19": false,
+	} {
+		if got, err := atLeast(release, 6, 14); err != nil || got != want {
+			t.Errorf("atLeast(%q, 6, 14) = %t, %v; want %t", release, got, err, want)
+		}
+	}
+	for _, release := range []string{"", "6", "6.", "linux", "-6.14", "6,14"} {
+		if got, err := atLeast(release, 6, 14); err == nil {
+			t.Errorf("atLeast(%q, 6, 14) = %t; want an error", release, got)
+		}
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // MemoryDefinition says how memory.available and allocatableMemory.available are computed. The
@@ -46,20 +49,14 @@ type Options struct {
 	Kubepods string
 	// MemoryAvailable is the definition of memory.available and allocatableMemory.available.
 	MemoryAvailable MemoryDefinition
-	// KubeletDir is the kubelet's root directory on the host, whose filesystem is
-	// nodefs; "" is /var/lib/kubelet.
-	KubeletDir string
-	// ImageDirs are the directories where a container runtime may keep its images on
-	// the host; the filesystem of the first that exists is imagefs. nil is
-	// containerd's, CRI-O's and Docker's. Where none exists, imagefs is nodefs.
-	ImageDirs []string
 	// FilesystemWait is how long a sample waits for filesystems, whose signals are unknown
 	// then; 0 is 100 ms, for a loop that a dead mount must not hold up. [Open] waits for at
 	// least 10 s.
 	FilesystemWait time.Duration
-	// StallKind and StallWindow say what memory.stall counts, and over which window; 0 is 2
-	// s.
-	StallKind   StallKind
+	// StallFull says that memory.stall counts the time in which every task that could have run
+	// waited for memory, and not at least one (Documentation/accounting/psi.rst of Linux).
+	// StallWindow is its window; 0 is 2 s.
+	StallFull   bool
 	StallWindow time.Duration
 	// Signals are the signals to read; all others stay Absent. Only the sources of these
 	// signals must exist.
@@ -80,12 +77,6 @@ func (o *Options) setDefaults() {
 	if o.StallWindow == 0 {
 		o.StallWindow = 2 * time.Second
 	}
-	if o.KubeletDir == "" {
-		o.KubeletDir = "/var/lib/kubelet"
-	}
-	if o.ImageDirs == nil {
-		o.ImageDirs = []string{"/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker"}
-	}
 }
 
 // host returns the path at which evictd sees a path of the host.
@@ -99,23 +90,25 @@ var ErrUnasked = errors.New("no threshold asks for this signal")
 // DedicatedImageFS may be called from any.
 type Node struct {
 	options Options
-	wanted  [SignalCount]bool
-	closed  bool
+	// readers read the signals that were requested, but for those of filesystems.
+	readers [SignalCount]func(now time.Time) Observation
+	files   []*kernelfile.File // that the readers use
+	buffer  []byte             // for one file at a time
 
-	meminfo  *kernelFile // nil when no signal needs it
+	meminfo  meminfo // of the sample that is being taken
 	zoneinfo bytes.Buffer
-	root     *memoryCgroup // as meminfo: the whole node, which the kubelet's definition needs
-	kubepods *memoryCgroup
 	stall    *stallSource
-	noStall  error // why stall is nil although it was requested
-	pids     *pidSource
-	nodefs   *probe
-	imagefs  *probe // the same as nodefs where there are no images, or no image signal
 
-	// What DedicatedImageFS compares; set when a filesystem signal is requested.
-	device               func(path string) (uint64, error)
-	kubeletDir, imageDir string
+	probes  []*probe // of nodefs and imagefs; none where no signal is a filesystem's
+	nodefs  *probe
+	imagefs *probe // the same as nodefs where there are no images, or no image signal
+	// What DedicatedImageFS uses.
+	device   func(path string) (uint64, error)
+	imageDir string
 }
+
+// fileMax is more than any file has that is read; one that fills it is not the expected one.
+const fileMax = 64 << 10
 
 // Open prepares to read the requested signals, and reads each of their sources once. What is
 // missing then is a configuration error and fails Open with one sentence; the same fault
@@ -127,129 +120,75 @@ func Open(options Options) (*Node, error) {
 // open is Open with the system calls that a test replaces.
 func open(options Options, sys system) (*Node, error) {
 	options.setDefaults()
-	n := &Node{options: options}
-	for _, signal := range options.Signals {
-		if int(signal) >= SignalCount {
-			return nil, fmt.Errorf("unknown signal %s", signal)
-		}
-		n.wanted[signal] = true
-	}
-	for _, prepare := range []func(system) error{n.openMemory, n.openAllocatable, n.openStall, n.openFilesystems, n.openPIDs} {
-		if err := prepare(sys); err != nil {
-			_ = n.Close() // the first fault is the one to report
-			return nil, err
-		}
+	n := &Node{options: options, buffer: make([]byte, fileMax)}
+	err := n.prepare(sys)
+	if err != nil {
+		_ = n.Close() // the first fault is the one to report
+		return nil, err
 	}
 	return n, nil
 }
 
+// prepare finds the sources and reads each once. That of memory.stall, which needs the time, comes last.
+func (n *Node) prepare(sys system) error {
+	for _, signal := range n.options.Signals {
+		if int(signal) >= SignalCount {
+			return fmt.Errorf("unknown signal %s", signal)
+		}
+	}
+	for _, find := range []func(system) error{n.findMemory, n.findFilesystems, n.findPIDs} {
+		if err := find(sys); err != nil {
+			return err
+		}
+	}
+	seen := n.sample(time.Time{}, max(openWait, n.options.FilesystemWait))
+	for _, signal := range n.options.Signals {
+		if o := seen.Of(signal); o.State == Unknown {
+			return fmt.Errorf("preparing %s: %w", signal, o.Err)
+		}
+	}
+	return n.findStall()
+}
+
 func (n *Node) wants(signals ...Signal) bool {
-	for _, s := range signals {
-		if n.wanted[s] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(signals, func(s Signal) bool { return slices.Contains(n.options.Signals, s) })
 }
 
-func (n *Node) openMemory(system) error {
-	if !n.wants(MemoryAvailable, KubeletMemoryAvailable, AllocatableMemoryAvailable) {
-		return nil
-	}
-	n.meminfo = newKernelFile(n.options.host("/proc/meminfo"), meminfoMax)
-	for _, signal := range nodeMemory() {
-		if n.wanted[signal] && n.definitionOf(signal) == WorkingSet && n.root == nil {
-			root, err := findMemoryCgroup(n.options.host(cgroupRoot), "/", WorkingSet)
-			if err != nil {
-				return fmt.Errorf("preparing %s: %w", signal, err)
-			}
-			n.root = root
-		}
-	}
-	var seen Sample
-	_, _ = n.observeMemory(&seen) // the signals say it
-	for _, signal := range nodeMemory() {
-		if read := seen.Of(signal); n.wanted[signal] && read.State == Unknown {
-			return fmt.Errorf("preparing %s: %w", signal, read.Err)
-		}
-	}
-	return nil
-}
-
-func (n *Node) openAllocatable(system) error {
-	if !n.wants(AllocatableMemoryAvailable) || n.options.Kubepods == "" {
-		return nil
-	}
-	var err error
-	if n.kubepods, err = findMemoryCgroup(n.options.host(cgroupRoot), n.options.Kubepods, n.options.MemoryAvailable); err == nil {
-		err = n.allocatable(n.observeMemory(&Sample{})).Err
-	}
-	if err != nil && !errors.Is(err, errUnlimited) {
-		return fmt.Errorf("preparing %s: %w", AllocatableMemoryAvailable, err)
-	}
-	return nil
+// file returns a file of the host, which stays open until Close.
+func (n *Node) file(path string) *kernelfile.File {
+	file := kernelfile.New(n.options.host(path))
+	n.files = append(n.files, &file)
+	return &file
 }
 
 // Sample reads the node. The caller takes now just before: the reading is never older than
 // its time. A source that fails makes only its own signals Unknown. Sample returns
 // within about Options.FilesystemWait, even while a filesystem does not respond.
-func (n *Node) Sample(now time.Time) Sample {
+func (n *Node) Sample(now time.Time) Sample { return n.sample(now, n.options.FilesystemWait) }
+
+func (n *Node) sample(now time.Time, wait time.Duration) Sample {
 	s := Sample{Time: now}
-	for i := range s.Observations {
-		s.Observations[i] = n.blank(Signal(i))
+	for _, p := range n.probes {
+		p.start()
 	}
-	if n.closed {
-		return s
+	n.meminfo = meminfo{}
+	for signal, read := range n.readers {
+		if s.Observations[signal] = absent(ErrUnasked); read != nil {
+			s.Observations[signal] = read(now)
+		}
 	}
-	n.startProbes()
-	capacity, err := n.observeMemory(&s)
-	if n.wanted[AllocatableMemoryAvailable] {
-		s.Observations[AllocatableMemoryAvailable] = n.allocatable(capacity, err)
-	}
-	if n.wanted[MemoryStall] {
-		s.Observations[MemoryStall] = n.stalls(now)
-	}
-	if n.wanted[PIDAvailable] {
-		s.Observations[PIDAvailable] = n.pids.observe()
-	}
-	n.observeFilesystems(&s)
+	n.observeFilesystems(&s, wait)
 	return s
 }
 
-// blank is the state of a signal before anything is read.
-func (n *Node) blank(signal Signal) Observation {
-	if !n.wanted[signal] {
-		return absent(ErrUnasked)
-	}
-	return unknown(errClosed)
-}
-
-var errClosed = errors.New("the sampler is closed")
-
-// Close closes the files. It waits a moment for filesystems that have not responded, and
-// names those that still have not: the kernel call cannot be interrupted, and its goroutine
-// ends when the call returns. Sample reads nothing after Close.
+// Close closes the files, which cannot fail. It does not wait for a filesystem that has not responded: the
+// kernel call cannot be interrupted, and its goroutine ends when the call returns. Do not call Sample
+// after Close.
 func (n *Node) Close() error {
-	n.closed = true
-	n.closeFiles()
-	return n.closeProbes()
-}
-
-func (n *Node) closeFiles() {
-	if n.meminfo != nil {
-		n.meminfo.Close()
+	for _, file := range n.files {
+		file.Close()
 	}
-	if n.stall != nil {
-		n.stall.file.Close()
-	}
-	if n.pids != nil {
-		n.pids.close()
-	}
-	for _, g := range []*memoryCgroup{n.root, n.kubepods} {
-		if g != nil {
-			g.close()
-		}
-	}
+	return nil
 }
 
 func unknown(err error) Observation { return Observation{State: Unknown, Err: err} }

@@ -41,11 +41,7 @@ func mustOpen(tb testing.TB, options Options, sys system) *Node {
 	if err != nil {
 		tb.Fatalf("opening the node: %v", err)
 	}
-	tb.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			tb.Errorf("closing the node: %v", err)
-		}
-	})
+	tb.Cleanup(func() { _ = n.Close() })
 	return n
 }
 
@@ -174,7 +170,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 					options.Signals = []Signal{source.signal, NodeFSAvailable}
 					n := mustOpen(t, options, fakeSystem())
 					spoil(t, filepath.Join(options.HostRoot, file))
-					n.closeFiles() // unlike a kernel file, a regular file outlives its name
+					_ = n.Close() // unlike a kernel file, a regular file outlives its name
 					s := n.Sample(moment(0))
 					seen := s.Of(source.signal)
 					if seen.State != Unknown || seen.Available != 0 || seen.Capacity != 0 {
@@ -208,7 +204,7 @@ func TestFailedOpenLeavesNothingOpen(t *testing.T) {
 	} {
 		root := v1Tree().Plant(t)
 		options := Options{HostRoot: root, Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: []Signal{signal}}
-		mustOpen(t, options, fakeSystem()).closeFiles()
+		_ = mustOpen(t, options, fakeSystem()).Close()
 		kernelfiletest.Put(t, filepath.Join(root, file), "no number\n")
 		if _, err := open(options, fakeSystem()); err == nil {
 			t.Errorf("%s: opened", file)
@@ -328,7 +324,7 @@ func TestMemoryByBothMeasures(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(root, tc.file), []byte(tc.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		n.closeFiles()
+		_ = n.Close()
 		s := n.Sample(moment(0))
 		for _, signal := range both {
 			if seen := s.Of(signal); (seen.State == Unknown) != (signal == tc.unknown) {
@@ -355,20 +351,6 @@ func TestRecovers(t *testing.T) {
 	s = n.Sample(moment(time.Second))
 	if got := s.Of(MemoryAvailable); got != known(22*gib, 24*gib-6*mib) {
 		t.Errorf("when it is back: %+v", got)
-	}
-}
-
-func TestClosed(t *testing.T) {
-	t.Parallel()
-	n := mustOpen(t, Options{HostRoot: v1Tree().Plant(t), Kubepods: "/kubepods", Signals: Signals()}, fakeSystem())
-	if err := n.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := n.Sample(moment(0))
-	for _, signal := range Signals() {
-		if seen := s.Of(signal); seen.State != Unknown || seen.Err == nil {
-			t.Errorf("%s after Close: %+v", signal, seen)
-		}
 	}
 }
 
@@ -421,38 +403,30 @@ func TestOpenRefuses(t *testing.T) {
 // TestThisMachine reads the machine that the tests run on.
 func TestThisMachine(t *testing.T) {
 	t.Parallel()
-	kubelet := t.TempDir()
-	for _, root := range []string{"", "/"} {
-		for _, definition := range []MemoryDefinition{Kernel, WorkingSet} {
-			if definition == WorkingSet && !readable("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/memory/memory.stat") {
-				t.Log("SKIP: no cgroup accounts for memory here")
-				continue
-			}
-			signals := []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable, PIDAvailable}
-			if definition == WorkingSet {
-				signals = append(signals, KubeletMemoryAvailable)
-			}
-			n, err := Open(Options{
-				HostRoot: root, MemoryAvailable: definition, KubeletDir: kubelet, ImageDirs: []string{}, Signals: signals,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := n.Sample(moment(0))
-			for _, signal := range signals {
-				seen := s.Of(signal)
-				if signal == PIDAvailable && errors.Is(seen.Err, errPIDNamespace) {
-					continue
-				}
-				if seen.State != Known || seen.Available <= 0 || seen.Available > seen.Capacity {
-					t.Errorf("root %q, %s: %s is %+v", root, definition, signal, seen)
-				}
-			}
-			if err := n.Close(); err != nil {
-				t.Error(err)
+	fine := func(options Options, signals ...Signal) {
+		t.Helper()
+		options.Signals = signals
+		s := mustOpen(t, options, kernel()).Sample(moment(0))
+		for _, signal := range signals {
+			if seen := s.Of(signal); seen.State != Known || seen.Available <= 0 || seen.Available > seen.Capacity {
+				t.Errorf("root %q, %s: %s is %+v", options.HostRoot, options.MemoryAvailable, signal, seen)
 			}
 		}
 	}
+	for _, root := range []string{"", "/"} {
+		fine(Options{HostRoot: root}, MemoryAvailable)
+		if !readable("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/memory/memory.stat") {
+			t.Log("SKIP: no cgroup accounts for memory here")
+			continue
+		}
+		fine(Options{HostRoot: root, MemoryAvailable: WorkingSet}, MemoryAvailable, KubeletMemoryAvailable)
+	}
+	if err := pidMaxVisible(kernel()); err == nil {
+		fine(Options{}, PIDAvailable)
+	} else if !errors.Is(err, errPIDNamespace) {
+		t.Error(err)
+	}
+	fine(Options{HostRoot: procTree().Plant(t)}, NodeFSAvailable, ImageFSAvailable)
 }
 
 func readable(paths ...string) bool {

@@ -4,36 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/kernelfile"
 )
-
-// StallKind says which stall counts; see Documentation/accounting/psi.rst of Linux. The zero value is
-// Some.
-type StallKind uint8
-
-// The kinds.
-const (
-	// Some is time in which at least one task waited for memory.
-	Some StallKind = iota
-	// Full is time in which every task that could have run waited for memory.
-	Full
-)
-
-// String returns the kernel's word for the kind.
-func (k StallKind) String() string {
-	switch k {
-	case Some:
-		return "some"
-	case Full:
-		return "full"
-	default:
-		return fmt.Sprintf("StallKind(%d)", uint8(k))
-	}
-}
 
 // stallResolution is the number of parts of a window. Within one part the last reading is
 // reused: near a threshold the node is sampled every 10 ms, and each reading makes the
@@ -45,8 +22,8 @@ const stallResolution = 20
 // kernel's totals, because the kernel's averages lag: avg10 shows a third of a stall that
 // has lasted four seconds.
 type stallSource struct {
-	file   *kernelFile
-	kind   StallKind
+	file   *kernelfile.File
+	kind   string // the kernel's word: "some", or "full"
 	window time.Duration
 	// points are readings of the total, oldest first: one that is as old as the window,
 	// where there is one, and all younger ones.
@@ -59,107 +36,87 @@ type stallPoint struct {
 	total int64 // microseconds
 }
 
-func newStallSource(path string, kind StallKind, window time.Duration) *stallSource {
-	return &stallSource{
-		file: newKernelFile(path, numberMax*2), kind: kind, window: window,
-		points: make([]stallPoint, 0, stallResolution+3),
-	}
-}
-
-// openStall finds out whether the kernel has memory.stall. A kernel that was built or
+// findStall finds out whether the kernel has memory.stall. A kernel that was built or
 // started without PSI has no such signal (psi=0: the file exists, and reading it fails with
 // EOPNOTSUPP). Such a node is monitored without it.
-func (n *Node) openStall(system) error {
+func (n *Node) findStall() error {
 	if !n.wants(MemoryStall) {
 		return nil
 	}
-	n.stall = newStallSource(n.options.host("/proc/pressure/memory"), n.options.StallKind, n.options.StallWindow)
-	_, err := n.stall.total()
+	n.stall = &stallSource{file: n.file("/proc/pressure/memory"), kind: "some", window: n.options.StallWindow}
+	if n.options.StallFull {
+		n.stall.kind = "full"
+	}
+	_, err := n.stall.total(n.buffer)
+	n.readers[MemoryStall] = n.stalls
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP): // such a file is closed
-		n.stall, n.noStall = nil, fmt.Errorf("the kernel has no pressure-stall information: %w", err)
+		none := fmt.Errorf("the kernel has no pressure-stall information: %w", err)
+		n.readers[MemoryStall] = func(time.Time) Observation { return absent(none) }
 	case err != nil:
 		return fmt.Errorf("preparing %s: %w", MemoryStall, err)
 	}
 	return nil
 }
 
-// stalls reads memory.stall.
-func (n *Node) stalls(now time.Time) Observation {
-	if n.stall == nil {
-		return absent(n.noStall)
-	}
-	return n.stall.observe(now)
-}
-
-// observe reads memory.stall: the part of the window in which tasks did not wait. Time
+// stalls reads memory.stall: the part of the window in which tasks did not wait. Time
 // before the first reading is unknown and does not count, so that a stall may be detected
 // late but never too early.
-func (s *stallSource) observe(now time.Time) Observation {
-	if n := len(s.points); n > 0 && now.Sub(s.points[n-1].at) < s.window/stallResolution {
+func (n *Node) stalls(now time.Time) Observation {
+	s := n.stall
+	if last := len(s.points) - 1; last >= 0 && now.Sub(s.points[last].at) < s.window/stallResolution {
 		return s.last
 	}
-	s.last = s.read(now)
+	total, err := s.total(n.buffer)
+	if err == nil {
+		err = s.note(stallPoint{now, total})
+	}
+	window := s.window.Microseconds()
+	if s.last = unknown(err); err == nil {
+		s.last = Observation{State: Known, Available: window - s.stalled(), Capacity: window}
+	}
 	return s.last
 }
 
 // total reads how long tasks have waited since the machine was started, in
 // microseconds.
-func (s *stallSource) total() (int64, error) {
-	content, err := s.file.read()
+func (s *stallSource) total(buffer []byte) (int64, error) {
+	content, err := s.file.Read(buffer)
 	if err != nil {
 		return 0, err
 	}
-	total, err := kernelfile.StallTotal(content, s.kind.String())
+	total, err := kernelfile.StallTotal(content, s.kind)
 	if err != nil {
 		return 0, fmt.Errorf("reading %s: %w", s.file.Path(), err)
 	}
 	return total, nil
 }
 
-func (s *stallSource) read(now time.Time) Observation {
-	total, err := s.total()
-	if err != nil {
-		return unknown(err)
-	}
-	if grown, elapsed, possible := s.grown(now, total); !possible {
-		s.points = s.points[:0]
-		return unknown(fmt.Errorf("reading %s: the total grew by %v in %v", s.file.Path(), grown, elapsed))
-	}
-	s.note(stallPoint{at: now, total: total})
-	window := s.window.Microseconds()
-	return Observation{State: Known, Available: window - s.stalled(), Capacity: window}
-}
-
 // stallSlack is how much the growth of a total may exceed the time since the last reading:
 // the two clocks are read one after the other, on a node under pressure.
 const stallSlack = time.Second
 
-// grown returns how much the total grew since the last reading. It returns false when that
-// is more than the time that has passed: no task can wait longer.
-func (s *stallSource) grown(now time.Time, total int64) (grown, elapsed time.Duration, possible bool) {
-	if len(s.points) == 0 {
-		return 0, 0, true
-	}
-	last := s.points[len(s.points)-1]
-	elapsed = now.Sub(last.at)
-	if most := (elapsed + stallSlack).Microseconds(); total-last.total > most {
-		return time.Duration(min(total-last.total, math.MaxInt64/1000)) * time.Microsecond, elapsed, false
-	}
-	return 0, elapsed, true
-}
-
 // note adds the point and drops those that no window reaches any more. A total that
-// decreases starts a new series.
-func (s *stallSource) note(p stallPoint) {
-	if n := len(s.points); n > 0 && p.total < s.points[n-1].total {
-		s.points = s.points[:0]
+// decreases starts a new series. So does one that grew by more than the time that has passed, which is
+// an error: no task can wait longer.
+func (s *stallSource) note(p stallPoint) error {
+	if n := len(s.points); n > 0 {
+		grown, elapsed := p.total-s.points[n-1].total, p.at.Sub(s.points[n-1].at)
+		if grown > (elapsed + stallSlack).Microseconds() {
+			s.points = nil
+			return fmt.Errorf("reading %s: the total grew by %v in %v", s.file.Path(), time.Duration(min(grown, math.MaxInt64/1000))*time.Microsecond, elapsed)
+		}
+		if grown < 0 {
+			s.points = nil
+		}
 	}
+	s.points = append(s.points, p)
 	old := 0
-	for old+1 < len(s.points) && (p.at.Sub(s.points[old+1].at) >= s.window || len(s.points)-old == cap(s.points)) {
+	for old+1 < len(s.points) && p.at.Sub(s.points[old+1].at) >= s.window {
 		old++
 	}
-	s.points = append(s.points[:copy(s.points, s.points[old:])], p)
+	s.points = slices.Delete(s.points, 0, old)
+	return nil
 }
 
 // stalled returns for how many microseconds of the window tasks waited. Where the points are

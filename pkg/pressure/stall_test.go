@@ -17,10 +17,10 @@ type stalledNode struct {
 	path string
 }
 
-func newStalledNode(t *testing.T, kind StallKind, window time.Duration) stalledNode {
+func newStalledNode(t *testing.T, full bool, window time.Duration) stalledNode {
 	t.Helper()
 	root := procTree().Plant(t)
-	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryStall}, StallKind: kind, StallWindow: window}, fakeSystem())
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryStall}, StallFull: full, StallWindow: window}, fakeSystem())
 	return stalledNode{n, filepath.Join(root, "proc/pressure/memory")}
 }
 
@@ -29,7 +29,7 @@ func (n stalledNode) at(t *testing.T, offset, total time.Duration) Observation {
 	t.Helper()
 	kernelfiletest.Put(t, n.path, fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n",
 		total.Microseconds(), total.Microseconds()/2))
-	n.closeFiles() // a regular file, unlike the kernel's, outlives its name
+	_ = n.Close() // a regular file, unlike the kernel's, outlives its name
 	s := n.Sample(moment(offset))
 	return s.Of(MemoryStall)
 }
@@ -40,25 +40,25 @@ func TestStall(t *testing.T) {
 	type reading struct{ at, total, want time.Duration } // want is what was stalled within the window
 	for _, test := range []struct {
 		name     string
-		kind     StallKind
+		full     bool
 		window   time.Duration
 		readings []reading
 	}{
-		{"what was before the first reading does not count", Some, 2 * s, []reading{{0, time.Hour, 0}, {s, time.Hour, 0}}},
-		{"a stall within the window", Some, 2 * s, []reading{{0, 0, 0}, {s, 300 * ms, 300 * ms}, {1900 * ms, 500 * ms, 500 * ms}}},
-		{"it slides out of the window", Some, 2 * s, []reading{
+		{"what was before the first reading does not count", false, 2 * s, []reading{{0, time.Hour, 0}, {s, time.Hour, 0}}},
+		{"a stall within the window", false, 2 * s, []reading{{0, 0, 0}, {s, 300 * ms, 300 * ms}, {1900 * ms, 500 * ms, 500 * ms}}},
+		{"it slides out of the window", false, 2 * s, []reading{
 			{0, 0, 0}, {500 * ms, 400 * ms, 400 * ms}, {s, 400 * ms, 400 * ms}, {2500 * ms, 400 * ms, 0}, {3 * s, 400 * ms, 0},
 		}},
-		{"full is the other line", Full, 2 * s, []reading{{0, 0, 0}, {s, 300 * ms, 150 * ms}}},
-		{"readings further apart than the window count by their share", Some, 2 * s, []reading{{0, 0, 0}, {10 * s, s, 200 * ms}}},
-		{"stalled all the time", Some, 2 * s, []reading{{0, 0, 0}, {2 * s, 2 * s, 2 * s}, {4 * s, 4 * s, 4*s - 2*s}}},
-		{"never more than the window", Some, s, []reading{{0, 0, 0}, {500 * ms, 1400 * ms, s}}},
-		{"between two readings the last one stands", Some, 2 * s, []reading{{0, 0, 0}, {50 * ms, 40 * ms, 0}, {100 * ms, 40 * ms, 40 * ms}}},
-		{"a total that runs backwards counts from anew", Some, 2 * s, []reading{{0, time.Hour, 0}, {s, 10 * ms, 0}, {1500 * ms, 30 * ms, 20 * ms}}},
+		{"full is the other line", true, 2 * s, []reading{{0, 0, 0}, {s, 300 * ms, 150 * ms}}},
+		{"readings further apart than the window count by their share", false, 2 * s, []reading{{0, 0, 0}, {10 * s, s, 200 * ms}}},
+		{"stalled all the time", false, 2 * s, []reading{{0, 0, 0}, {2 * s, 2 * s, 2 * s}, {4 * s, 4 * s, 4*s - 2*s}}},
+		{"never more than the window", false, s, []reading{{0, 0, 0}, {500 * ms, 1400 * ms, s}}},
+		{"between two readings the last one stands", false, 2 * s, []reading{{0, 0, 0}, {50 * ms, 40 * ms, 0}, {100 * ms, 40 * ms, 40 * ms}}},
+		{"a total that runs backwards counts from anew", false, 2 * s, []reading{{0, time.Hour, 0}, {s, 10 * ms, 0}, {1500 * ms, 30 * ms, 20 * ms}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			n := newStalledNode(t, test.kind, test.window)
+			n := newStalledNode(t, test.full, test.window)
 			for _, r := range test.readings {
 				got := n.at(t, r.at, r.total)
 				if want := known((test.window - r.want).Microseconds(), test.window.Microseconds()); got != want {
@@ -72,7 +72,7 @@ func TestStall(t *testing.T) {
 // No task can wait longer than the time that has passed.
 func TestStallThatCannotBe(t *testing.T) {
 	t.Parallel()
-	n := newStalledNode(t, Some, 2*time.Second)
+	n := newStalledNode(t, false, 2*time.Second)
 	n.at(t, 0, 0)
 	if got := n.at(t, time.Second, 2100*time.Millisecond); got.State != Unknown || !strings.Contains(fmt.Sprint(got.Err), "grew by 2.1s in 1s") {
 		t.Errorf("a stall of 2.1 s in 1 s: %+v, want it unknown", got)
@@ -89,20 +89,21 @@ func TestStallThatCannotBe(t *testing.T) {
 // stays right.
 func TestStallSampledOften(t *testing.T) {
 	t.Parallel()
-	source := newStallSource("unused", Some, 2*time.Second)
-	for i := range 10_000 { // a stall of 30 % for 100 s
-		source.note(stallPoint{at: moment(time.Duration(i) * 10 * time.Millisecond), total: int64(i) * 3000})
-		if len(source.points) > cap(source.points) || cap(source.points) > 2*stallResolution {
-			t.Fatalf("%d points, room for %d", len(source.points), cap(source.points))
-		}
-	}
 	for _, every := range []time.Duration{100 * time.Millisecond, 130 * time.Millisecond, 900 * time.Millisecond} {
-		source = newStallSource("unused", Some, 2*time.Second)
+		source := &stallSource{window: 2 * time.Second}
 		for at := time.Duration(0); at < time.Minute; at += every {
-			source.note(stallPoint{at: moment(at), total: at.Microseconds() * 3 / 10})
+			if err := source.note(stallPoint{at: moment(at), total: at.Microseconds() * 3 / 10}); err != nil || len(source.points) > stallResolution+1 {
+				t.Fatalf("%d points, %v", len(source.points), err)
+			}
 		}
 		if got := source.stalled(); got < 599_000 || got > 601_000 {
 			t.Errorf("sampled every %v: %d us of 2 s, want 600,000", every, got)
+		}
+	}
+	n := newStalledNode(t, false, 2*time.Second)
+	for i := range 500 { // it is read once in 100 ms
+		if got := n.at(t, time.Duration(i)*10*time.Millisecond, 0); got.State != Known || len(n.stall.points) > stallResolution+1 {
+			t.Fatalf("%+v, %d points", got, len(n.stall.points))
 		}
 	}
 }
@@ -125,10 +126,10 @@ func TestStallIsUnknownWhenItsFileIsSpoilt(t *testing.T) {
 	for name, spoil := range spoils() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newStalledNode(t, Some, 2*time.Second)
+			n := newStalledNode(t, false, 2*time.Second)
 			n.at(t, 0, 0)
 			spoil(t, n.path)
-			n.closeFiles()
+			_ = n.Close()
 			s := n.Sample(moment(time.Second))
 			if got := s.Of(MemoryStall); got.State != Unknown || got.Err == nil || got.Available != 0 {
 				t.Errorf("memory.stall %+v, want it unknown", got)

@@ -28,6 +28,7 @@ func kernel() system {
 
 // filesystem is one reading of a filesystem, as the kubelet computes it.
 type filesystem struct {
+	device uint64 // as in stat(2); 0 where it is unknown
 	// available is what unprivileged users may still write, capacity all there is,
 	// in bytes.
 	available, capacity int64
@@ -63,11 +64,10 @@ func parseStatfs(raw *unix.Statfs_t) (filesystem, error) {
 	if over > 0 || capacity > math.MaxInt64 || raw.Files > math.MaxInt64 {
 		return filesystem{}, fmt.Errorf("the size of the filesystem: %w", kernelfile.ErrOverflow)
 	}
+	//nolint:gosec // none is larger than the capacity or all files
 	return filesystem{
-		available:  signed(raw.Bavail * uint64(raw.Frsize)),
-		capacity:   signed(capacity),
-		inodesFree: signed(raw.Ffree),
-		inodes:     signed(raw.Files),
+		available: int64(raw.Bavail) * raw.Frsize, capacity: int64(capacity),
+		inodesFree: int64(raw.Ffree), inodes: int64(raw.Files),
 	}, nil
 }
 
@@ -111,8 +111,3 @@ func release() (string, error) {
 }
 
 func pidNamespace() (string, error) { return os.Readlink("/proc/self/ns/pid") }
-
-// signed converts a number that was checked or is only displayed; it saturates.
-func signed(n uint64) int64 {
-	return int64(min(n, math.MaxInt64))
-}

@@ -1,4 +1,4 @@
-package pressure
+package kernelfile
 
 import (
 	"math"
@@ -9,7 +9,15 @@ import (
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
-func TestParseMeminfo(t *testing.T) {
+// The files of a node with 24 GiB, of which the kernel says 22 GiB are available.
+const (
+	meminfoText = "MemTotal:       25165824 kB\nMemFree:        19099488 kB\nMemAvailable:   23068672 kB\nBuffers:           15240 kB\n"
+	loadavgText = "3.45 2.43 1.14 5/1020 15213\n"
+
+	gib int64 = 1 << 30
+)
+
+func TestMeminfo(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		content string
@@ -41,13 +49,13 @@ func TestParseMeminfo(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := parseMeminfo([]byte(tc.content), "MemAvailable:")
+			got, err := Meminfo([]byte(tc.content), "MemAvailable:")
 			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
 		})
 	}
 }
 
-func TestParseLoadavg(t *testing.T) {
+func TestTasks(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		content string
@@ -72,25 +80,9 @@ func TestParseLoadavg(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := parseLoadavg([]byte(tc.content))
+			got, err := Tasks([]byte(tc.content))
 			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
 		})
-	}
-}
-
-func TestAtLeast(t *testing.T) {
-	t.Parallel()
-	for release, want := range map[string]bool{
-		"6.13.9": false, "6.14.0-rc1": true, "6.14": true, "6.18.44-generic": true, "7.0.1": true, "5.15.0-91": false, "4.19": false,
-	} {
-		if got, err := atLeast(release, 6, 14); err != nil || got != want {
-			t.Errorf("atLeast(%q, 6, 14) = %t, %v; want %t", release, got, err, want)
-		}
-	}
-	for _, release := range []string{"", "6", "6.", "linux", "-6.14", "6,14"} {
-		if got, err := atLeast(release, 6, 14); err == nil {
-			t.Errorf("atLeast(%q, 6, 14) = %t; want an error", release, got)
-		}
 	}
 }
 
@@ -99,7 +91,7 @@ func FuzzMeminfo(f *testing.F) {
 	f.Add([]byte("MemAvailable: 12 kB"))
 	f.Add([]byte("MemAvailable: 99999999999999999999 kB\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		n, err := parseMeminfo(content, "MemAvailable:")
+		n, err := Meminfo(content, "MemAvailable:")
 		if err != nil {
 			return
 		}
@@ -112,16 +104,57 @@ func FuzzMeminfo(f *testing.F) {
 	})
 }
 
-func FuzzLoadavg(f *testing.F) {
+func FuzzTasks(f *testing.F) {
 	f.Add([]byte(loadavgText))
 	f.Add([]byte("0 0 0 1/1 1\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		n, err := parseLoadavg(content)
+		n, err := Tasks(content)
 		if err != nil {
 			return
 		}
 		if n <= 0 || !strings.Contains(string(content), strconv.FormatInt(n, 10)+" ") {
 			t.Errorf("%d tasks are not in %q", n, content)
+		}
+	})
+}
+
+func TestFreeOnCPULists(t *testing.T) {
+	t.Parallel()
+	const zone = "Node 0, zone   Normal\n  pages free     12\n        high     99\n  pagesets\n" +
+		"    cpu: 0\n              count:    32\n              high:     40\n              batch:    63\n              high_min: 40\n              high_max: 900\n" +
+		"    cpu: 1\n              count:    1301\n              high:     1400\n              batch:    63\n              high_min: 40\n              high_max: 900\n"
+	const old = "    cpu: 0\n              count:    41\n              high:     40\n              batch:    63\n"
+	for name, test := range map[string]struct {
+		text string
+		want int64
+		ok   bool
+	}{
+		"two CPUs":        {zone, 1261, true},
+		"two zones":       {zone + zone, 2522, true},
+		"before 6.7":      {old + old, 2, true},
+		"no page sets":    {"Node 0, zone   Normal\n  pages free     12\n", 0, false},
+		"an empty file":   {"", 0, false},
+		"no number":       {"              count:    x\n", 0, false},
+		"more behind it":  {"              count:    3 kB\n", 0, false},
+		"cut in a number": {zone + "              count:    13", 0, false},
+		"an overflow":     {"              count:    99999999999999999999\n", 0, false},
+		"a kept overflow": {zone + "              high_min: 99999999999999999999\n", 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, err := FreeOnCPULists([]byte(test.text)); got != test.want || (err == nil) != test.ok {
+				t.Errorf("got %d, %v; want %d, known: %t", got, err, test.want, test.ok)
+			}
+		})
+	}
+}
+
+func FuzzFreeOnCPULists(f *testing.F) {
+	f.Add([]byte("  pagesets\n    cpu: 0\n              count:    32\n"))
+	f.Add([]byte("count: -1\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if pages, err := FreeOnCPULists(content); pages < 0 || err != nil && pages != 0 {
+			t.Errorf("%d pages, %v", pages, err)
 		}
 	})
 }
