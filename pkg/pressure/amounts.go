@@ -3,6 +3,7 @@ package pressure
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 )
 
 // Amounts are figures by signal, each in its signal's unit: what a pod uses, or what its end
@@ -36,47 +37,43 @@ func (a Amounts) Without(s Signal) Amounts {
 // Updated returns the amounts with the newer ones in place of their own. Signals that newer
 // does not know keep their amount.
 func (a Amounts) Updated(newer Amounts) Amounts {
-	for s, known := range newer.known {
-		if known {
-			a.values[s], a.known[s] = newer.values[s], true
-		}
+	for s, amount := range newer.each {
+		a = a.With(s, amount)
 	}
 	return a
 }
 
 // OnDisk returns the amounts of filesystem signals.
 func (a Amounts) OnDisk() Amounts {
-	for s := range signalCount {
-		if !s.OnDisk() {
-			a = a.Without(s)
+	var kept Amounts
+	for s, amount := range a.each {
+		if s.OnDisk() {
+			kept = kept.With(s, amount)
 		}
 	}
-	return a
+	return kept
+}
+
+// each calls yield with the known amounts.
+func (a Amounts) each(yield func(Signal, int64) bool) {
+	for s := range signalCount {
+		if a.known[s] && !yield(s, a.values[s]) {
+			return
+		}
+	}
 }
 
 // MarshalJSON writes the known amounts, keyed by signal name.
-func (a Amounts) MarshalJSON() ([]byte, error) {
-	named := make(map[string]int64, SignalCount)
-	for s := range signalCount {
-		if amount, known := a.Of(s); known {
-			named[s.String()] = amount
-		}
-	}
-	return json.Marshal(named)
-}
+func (a Amounts) MarshalJSON() ([]byte, error) { return json.Marshal(maps.Collect(a.each)) }
 
 // UnmarshalJSON reads what MarshalJSON writes. An unknown signal name is an error.
 func (a *Amounts) UnmarshalJSON(text []byte) error {
-	var named map[string]int64
-	if err := json.Unmarshal(text, &named); err != nil {
+	var all map[Signal]int64
+	if err := json.Unmarshal(text, &all); err != nil {
 		return fmt.Errorf("amounts by signal: %w", err)
 	}
 	*a = Amounts{}
-	for name, amount := range named {
-		s, err := ParseSignal(name)
-		if err != nil {
-			return fmt.Errorf("amounts by signal: %w", err)
-		}
+	for s, amount := range all {
 		*a = a.With(s, amount)
 	}
 	return nil

@@ -43,9 +43,6 @@ type Judge struct {
 	hardLines [SignalCount]*Threshold // nil for a signal without one
 	last      time.Time
 	lastMet   [SignalCount]time.Time
-	pressures []Pressure
-	waiting   []Pressure
-	unknown   []Signal
 }
 
 // JudgeOptions say how samples are judged.
@@ -72,21 +69,17 @@ func NewJudge(options JudgeOptions) *Judge {
 	return j
 }
 
-// Judge returns the verdict on a sample. The next call reuses the verdict's slices: copy
-// what must be kept. A sample that is not newer than the previous one is stale and changes
-// nothing.
+// Judge returns the verdict on a sample. A sample that is not newer than the previous one is stale and
+// changes nothing.
 func (j *Judge) Judge(sample *Sample) Verdict {
 	if !j.last.IsZero() && !sample.Time.After(j.last) {
 		return Verdict{Time: sample.Time, Stale: true}
 	}
 	j.last = sample.Time
-	j.pressures, j.waiting, j.unknown = j.pressures[:0], j.waiting[:0], j.unknown[:0]
 	verdict := Verdict{Time: sample.Time, Forecasts: j.forecast(sample)}
 	for i := range j.lines {
-		l := &j.lines[i]
-		j.judgeLine(l, sample, verdict.Forecasts[l.Signal])
+		j.judgeLine(&j.lines[i], sample, &verdict)
 	}
-	verdict.Pressures, verdict.Waiting, verdict.Unknown = j.pressures, j.waiting, j.unknown
 	for signal, met := range j.lastMet {
 		verdict.Under[signal] = !met.IsZero() && (met.Equal(j.last) || j.last.Sub(met) < j.options.Transition)
 	}
@@ -108,13 +101,13 @@ func (j *Judge) forecast(sample *Sample) [SignalCount]Forecast {
 	return forecasts
 }
 
-func (j *Judge) judgeLine(l *line, sample *Sample, forecast Forecast) {
+func (j *Judge) judgeLine(l *line, sample *Sample, verdict *Verdict) {
 	seen := sample.Of(l.Signal)
 	switch seen.State {
 	case Unknown:
 		l.miss()
-		if !slices.Contains(j.unknown, l.Signal) {
-			j.unknown = append(j.unknown, l.Signal)
+		if !slices.Contains(verdict.Unknown, l.Signal) {
+			verdict.Unknown = append(verdict.Unknown, l.Signal)
 		}
 		return
 	case Absent:
@@ -123,18 +116,18 @@ func (j *Judge) judgeLine(l *line, sample *Sample, forecast Forecast) {
 	case Known:
 	}
 	p := l.pressure(seen, sample.Time)
-	p.Forecast = forecast
+	p.Forecast = verdict.Forecasts[l.Signal]
 	l.advance(&p)
 	p.Since = l.since
 	switch l.phase {
 	case holding:
-		j.pressures = append(j.pressures, p)
-		j.lastMet[l.Signal] = sample.Time
+		verdict.Pressures = append(verdict.Pressures, p)
 	case waiting:
-		j.waiting = append(j.waiting, p)
-		j.lastMet[l.Signal] = sample.Time
+		verdict.Waiting = append(verdict.Waiting, p)
 	case calm:
+		return
 	}
+	j.lastMet[l.Signal] = sample.Time
 }
 
 // miss records an unknown reading: the first one is tolerated, the next resets the

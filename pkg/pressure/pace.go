@@ -37,7 +37,7 @@ func (p *Pacer) Next(sample *Sample) time.Duration {
 	for i := range p.thresholds {
 		due = min(due, p.due(&p.thresholds[i], sample))
 	}
-	return max(due, p.pacing.Min)
+	return due
 }
 
 // due returns when the threshold could be reached. A signal that could not be read is read
@@ -51,18 +51,19 @@ func (p *Pacer) due(t *Threshold, sample *Sample) time.Duration {
 	if headroom <= 0 {
 		return pressuredFactor * p.pacing.Min
 	}
-	seconds := headroom / max(t.Signal.row().fastest, p.seen[t.Signal])
-	if seconds >= p.pacing.Max.Seconds() {
-		return p.pacing.Max
-	}
-	return time.Duration(seconds * float64(time.Second))
+	return p.within(headroom, max(t.Signal.row().fastest, p.seen[t.Signal]))
 }
 
 // Until returns when that much of the signal will be used up at the fastest recent rate,
 // between the bounds of the pacing. Without a recent rate it returns the longest.
 func (p *Pacer) Until(s Signal, amount int64) time.Duration {
-	seconds := float64(amount) / p.seen[s]
-	if seconds >= p.pacing.Max.Seconds() || p.seen[s] <= 0 {
+	return p.within(float64(amount), p.seen[s])
+}
+
+// within returns when the amount is used up at the rate, between the bounds of the pacing.
+func (p *Pacer) within(amount, rate float64) time.Duration {
+	seconds := amount / rate
+	if rate <= 0 || seconds >= p.pacing.Max.Seconds() {
 		return p.pacing.Max
 	}
 	return max(p.pacing.Min, time.Duration(seconds*float64(time.Second)))

@@ -19,16 +19,7 @@ const (
 
 // String returns the state as labels and snapshots write it.
 func (s State) String() string {
-	switch s {
-	case Known:
-		return "Known"
-	case Absent:
-		return "Absent"
-	case Unknown:
-		return "Unknown"
-	default:
-		return "Invalid"
-	}
+	return [...]string{Unknown: "Unknown", Absent: "Absent", Known: "Known"}[s]
 }
 
 // Observation is one signal's reading.

@@ -80,16 +80,11 @@ func (t Threshold) String() string {
 // compare orders thresholds by what must be handled first: hard before soft, then the order
 // of the signals, then the shorter grace period.
 func compare(a, b Threshold) int {
-	return cmp.Or(
-		-cmp.Compare(rankOf(a.Hard), rankOf(b.Hard)),
-		cmp.Compare(a.Signal, b.Signal),
-		cmp.Compare(a.Grace, b.Grace),
-	)
-}
-
-func rankOf(hard bool) int {
-	if hard {
+	if a.Hard != b.Hard {
+		if a.Hard {
+			return -1
+		}
 		return 1
 	}
-	return 0
+	return cmp.Or(cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.Grace, b.Grace))
 }
