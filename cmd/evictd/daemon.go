@@ -38,7 +38,6 @@ type daemon struct {
 	recorder    *record.Recorder
 	wakers      *pressure.Wakers
 	pods        *nodepods.Pods
-	kills       *usage.OOMKills // nil where the cgroups do not count them
 	taints      *taint.Keeper
 	acting      *acting.Acting
 	actingKnown atomic.Bool // once it has been known whether evictd acts
@@ -103,7 +102,7 @@ func (d *daemon) watchAge() (time.Duration, bool) {
 // connect creates the parts that watch, decide and serve.
 func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
 	d.pods = nodepods.New(d.clients.watching.Pods(), nodepods.Options{
-		NodeName: d.flags.nodeName, Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(), OnError: d.watchFailed, OnOOMKilled: d.openOOMKills(),
+		NodeName: d.flags.nodeName, Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(), OnError: d.watchFailed, OnOOMKilled: d.oomKilled,
 	})
 	d.taints = taint.New(d.clients.evicting.Nodes(), d.flags.nodeName, d.recorder) // by the client of evictions, which it precedes
 	d.acting = acting.New(d.clients.watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)

@@ -12,14 +12,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// What fails, for [Recorder.Failed], besides a reading of [Sources], a write of [state.Failures] and
-// [taint.Failure].
-const (
-	// FailedWatch is listing or watching the node's pods.
-	FailedWatch = "Watch"
-	// FailedOOMKills is following the OOM kills of the pods.
-	FailedOOMKills = "OOMKills"
-)
+// FailedWatch is, for [Recorder.Failed], listing or watching the node's pods. What else fails is a reading of
+// [Sources], a write of [state.Failures] and [taint.Failure].
+const FailedWatch = "Watch"
 
 // SourceHost is what the host's memory is used by besides the pods.
 const SourceHost = "Host"
@@ -47,8 +42,6 @@ func (r *Recorder) Failed(what string, err error) {
 	case taint.Failure:
 		message = "tainting the node failed"
 		r.metrics.taintErrors.WithLabelValues().Inc()
-	case FailedOOMKills:
-		message = "the pods of OOM kills are not known"
 	case string(state.WriteFailed), string(state.WriteSlow):
 		message, line = "writing the state file failed or was slow", append(line, zap.String("reason", what))
 		r.metrics.stateFailures.WithLabelValues(what).Inc()

@@ -399,7 +399,6 @@ func TestFailures(t *testing.T) {
 		key     string   // of what
 	}{
 		record.FailedWatch:        {"watching the node's pods failed", []string{"evictd_watch_errors_total"}, ""},
-		record.FailedOOMKills:     {"the pods of OOM kills are not known", nil, ""},
 		taint.Failure:             {"tainting the node failed", []string{"evictd_taint_errors_total"}, ""},
 		string(state.WriteSlow):   {"writing the state file failed or was slow", []string{"evictd_state_write_failures_total", "reason", "WriteSlow"}, "reason"},
 		string(state.WriteFailed): {"writing the state file failed or was slow", []string{"evictd_state_write_failures_total", "reason", "WriteFailed"}, "reason"},
