@@ -87,7 +87,7 @@ func (s *stallReadings) split(share float64, pods []*nodepods.Pod) (bound []stri
 	enough := share * float64(s.last.at.Sub(s.before.at).Microseconds())
 	for uid, now := range s.last.byUID {
 		before := s.before.byUID[uid] // the zero value for a pod that is new
-		if now.MetLimit(&before) {
+		if now.LimitHits > before.LimitHits {
 			bound = append(bound, nameOf(uid, pods))
 			continue
 		}

@@ -12,12 +12,9 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// How deep FindKubepods searches: a kind node seen from its host is four levels deep,
+// findDepth is how deep FindKubepods searches: a kind node seen from its host is four levels deep,
 // system.slice/docker-<id>.scope/kubelet.slice/kubelet-kubepods.slice.
-const (
-	findDepth       = 5
-	findDirectories = 10_000
-)
+const findDepth = 5
 
 // FindKubepods returns the cgroup that holds all pods, relative to the cgroup mount and with
 // a leading slash, as a kubelet made it: kubepods or kubepods.slice, also below another
@@ -55,13 +52,10 @@ func FindKubepods(mount, own string) (string, error) {
 // kubepodsBelow returns the kubepods cgroups, the nearest to the root first, and what kept
 // directories from being searched.
 func kubepodsBelow(root string) (found []string, faults []error) {
-	level, visited := []string{"/"}, 0
+	level := []string{"/"}
 	for range findDepth {
 		var below []string
 		for _, dir := range level {
-			if visited++; visited > findDirectories {
-				break
-			}
 			names, fault := subdirectories(filepath.Join(root, dir))
 			if fault != nil {
 				faults = append(faults, fmt.Errorf("looking for kubepods: %w", fault))
@@ -80,14 +74,13 @@ func kubepodsBelow(root string) (found []string, faults []error) {
 }
 
 // hasPod reports whether a kubepods cgroup has the pod with that UID, or any where it is "".
-func hasPod(root, kubepods, uid string) bool {
+func hasPod(root, kubepods, uid string) (has bool) {
 	for _, c := range classesOf(kubepods) {
-		names, err := subdirectories(filepath.Join(root, kubepods, c.dir))
-		if err == nil && slices.ContainsFunc(names, func(name string) bool { return c.holds([]byte(name)) && (uid == "" || c.uid(name) == uid) }) {
-			return true
-		}
+		_ = c.each(filepath.Join(root, kubepods), func(found, _ string) { // what cannot be read is not known to have one
+			has = has || uid == "" || found == uid
+		})
 	}
-	return false
+	return has
 }
 
 // subdirectories returns the names of the subdirectories of a directory, in order. A removed

@@ -3,6 +3,7 @@ package usage
 import (
 	"bytes"
 	"path"
+	"path/filepath"
 	"strings"
 )
 
@@ -25,11 +26,7 @@ func classesOf(kubepods string) [3]class {
 	const slice = ".slice"
 	name, systemd := strings.CutSuffix(path.Base(kubepods), slice)
 	if !systemd {
-		return [3]class{
-			{prefix: "pod"},
-			{dir: "burstable", prefix: "pod"},
-			{dir: "besteffort", prefix: "pod"},
-		}
+		return [3]class{{prefix: "pod"}, {dir: "burstable", prefix: "pod"}, {dir: "besteffort", prefix: "pod"}}
 	}
 	return [3]class{
 		{prefix: name + "-pod", suffix: slice},
@@ -43,6 +40,18 @@ func (c *class) holds(name []byte) bool {
 	return len(name) > len(c.prefix)+len(c.suffix) &&
 		string(name[:len(c.prefix)]) == c.prefix &&
 		bytes.HasSuffix(name, []byte(c.suffix))
+}
+
+// each calls see with the UID and the directory of each pod of the class, below a kubepods cgroup. A class
+// that the kubelet has not made has none.
+func (c *class) each(kubepods string, see func(uid, dir string)) error {
+	names, err := subdirectories(filepath.Join(kubepods, c.dir))
+	for _, name := range names {
+		if c.holds([]byte(name)) {
+			see(c.uid(name), filepath.Join(kubepods, c.dir, name))
+		}
+	}
+	return err
 }
 
 // uid returns the UID in the name of a pod's cgroup.

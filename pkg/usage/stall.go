@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -21,20 +22,12 @@ type Stall struct {
 	// pressure-stall information.
 	Waited      int64
 	WaitedKnown bool
-	// LimitHits is how often the pod or one of its containers met its own memory.max
-	// or memory.high, on cgroup v1 its memory.limit_in_bytes.
+	// LimitHits counts how the pod and its containers met their own limits; it is larger than before
+	// where one did. On cgroup v2 it is how often they met memory.max or memory.high. On v1 it is how often
+	// they met memory.limit_in_bytes and, while one uses all of that, how often memory was charged to
+	// it, which needs reclaim: the first does not count where the limit of memory and swap is the same
+	// (Linux 6.18), as the kubelet sets it.
 	LimitHits int64
-	// AtLimit says that the pod or one of its containers uses all of its own limit, and Charges
-	// how often memory was charged to its groups, which needs reclaim at the limit. Both are of
-	// cgroup v1 alone: there, LimitHits does not count where the limit of memory and swap is the
-	// same (Linux 6.18), as the kubelet sets it.
-	AtLimit bool
-	Charges int64
-}
-
-// MetLimit reports whether the pod met a limit of its own since an earlier reading.
-func (s *Stall) MetLimit(before *Stall) bool {
-	return s.LimitHits > before.LimitHits || s.AtLimit && s.Charges > before.Charges
 }
 
 // Stalls returns the stalls of each pod, in no particular order. It is called only while the
@@ -49,23 +42,17 @@ func (t *Tree) Stalls() ([]Stall, error) {
 	var stalls []Stall
 	var faults UnreadError
 	for _, c := range t.classes {
-		names, err := subdirectories(c.path)
-		if err != nil {
-			faults.listing(err)
-			continue
-		}
-		for _, name := range names {
-			if !c.holds([]byte(name)) {
-				continue
-			}
-			uid := c.uid(name)
-			stall, err := t.readStall(uid, filepath.Join(c.path, name))
+		err := c.each(t.dir(), func(uid, dir string) {
+			stall, err := t.readStall(uid, dir)
 			switch {
 			case err == nil:
 				stalls = append(stalls, stall)
 			case !missing(err):
 				faults.pod(uid, err)
 			}
+		})
+		if err != nil {
+			faults.listing(err)
 		}
 	}
 	return stalls, faults.orNil()
@@ -75,13 +62,13 @@ func (t *Tree) readStall(uid, dir string) (Stall, error) {
 	stall := Stall{UID: uid}
 	var err error
 	if !t.hierarchy.Unified {
-		err = t.atLimits(&stall, dir)
+		stall.LimitHits, err = t.limitHits1(dir)
 		return stall, err
 	}
-	if stall.LimitHits, err = t.figure(filepath.Join(dir, "memory.events"), limitEvents); err != nil {
+	if stall.LimitHits, err = t.figure(dir, "memory.events", limitEvents); err != nil {
 		return Stall{}, err
 	}
-	stall.Waited, err = t.figure(filepath.Join(dir, "memory.pressure"), someStalled)
+	stall.Waited, err = t.figure(dir, "memory.pressure", func(content []byte) (int64, error) { return kernelfile.StallTotal(content, "some") })
 	switch {
 	case err == nil:
 		stall.WaitedKnown = true
@@ -102,59 +89,50 @@ func limitEvents(content []byte) (int64, error) {
 	return high + most, err
 }
 
-// atLimits reads how a pod and its containers met their limits on cgroup v1, which counts for each
-// group alone.
-func (t *Tree) atLimits(stall *Stall, dir string) error {
+// limitHits1 returns LimitHits of a pod on cgroup v1, which counts for each group alone.
+func (t *Tree) limitHits1(dir string) (int64, error) {
 	containers, err := subdirectories(dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := t.atLimit(stall, dir); err != nil {
-		return err
-	}
+	sum, err := t.hitsOf(dir)
 	for _, name := range containers {
-		if err := t.atLimit(stall, filepath.Join(dir, name)); err != nil && !missing(err) {
-			return err
+		hits, fault := t.hitsOf(filepath.Join(dir, name))
+		sum += hits
+		if fault != nil && !missing(fault) {
+			err = cmp.Or(err, fault)
 		}
 	}
-	return nil
+	return sum, err
 }
 
-// atLimit adds what one group on cgroup v1 tells.
-func (t *Tree) atLimit(stall *Stall, dir string) error {
-	figures := [...]struct {
-		file  string
-		parse func([]byte) (int64, error)
-		value int64
-	}{
-		{file: "memory.failcnt", parse: kernelfile.Number},
-		{file: "memory.stat", parse: charges},
-		{file: "memory.usage_in_bytes", parse: kernelfile.Number},
-		{file: "memory.limit_in_bytes", parse: kernelfile.Number},
-	}
-	for i := range figures {
-		f := &figures[i]
+// hitsOf returns how one group on cgroup v1 met its limit.
+func (t *Tree) hitsOf(dir string) (int64, error) {
+	var figures [4]int64
+	for i, file := range []string{"memory.failcnt", "memory.usage_in_bytes", "memory.limit_in_bytes", "memory.stat"} {
+		parse := kernelfile.Number
+		if file == "memory.stat" {
+			parse = charges
+		}
 		var err error
-		if f.value, err = t.figure(filepath.Join(dir, f.file), f.parse); err != nil {
-			return err
+		if figures[i], err = t.figure(dir, file, parse); err != nil {
+			return 0, err
 		}
 	}
-	used, limit := figures[2].value, figures[3].value
-	stall.LimitHits += figures[0].value
-	stall.Charges += figures[1].value
-	stall.AtLimit = stall.AtLimit || used >= limit-limit/32 // reclaim keeps it somewhat below
-	return nil
+	hits, used, limit, charged := figures[0], figures[1], figures[2], figures[3]
+	if used >= limit-limit/32 { // reclaim keeps it somewhat below
+		hits += charged
+	}
+	return hits, nil
 }
 
 // charges counts how often memory was charged to a group alone, as cgroup v1 tells it
 // (Documentation/admin-guide/cgroup-v1/memory.rst, pgpgin).
 func charges(content []byte) (int64, error) { return kernelfile.Stat(content, "pgpgin ") }
 
-func someStalled(content []byte) (int64, error) { return kernelfile.StallTotal(content, "some") }
-
-// figure opens a file, takes one figure from it and closes it.
-func (t *Tree) figure(path string, parse func([]byte) (int64, error)) (int64, error) {
-	file := kernelfile.New(path)
+// figure opens a file of a group, takes one figure from it and closes it.
+func (t *Tree) figure(dir, name string, parse func([]byte) (int64, error)) (int64, error) {
+	file := kernelfile.New(filepath.Join(dir, name))
 	defer file.Close()
 	content, err := file.Read(t.content)
 	if err != nil {
@@ -162,7 +140,7 @@ func (t *Tree) figure(path string, parse func([]byte) (int64, error)) (int64, er
 	}
 	n, err := parse(content)
 	if err != nil {
-		return 0, fmt.Errorf("reading %s: %w", path, err)
+		return 0, fmt.Errorf("reading %s: %w", file.Path(), err)
 	}
 	return n, nil
 }

@@ -55,9 +55,9 @@ func TestStalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			slices.SortFunc(got, func(a, b Stall) int { return cmp.Compare(a.UID, b.UID) })
-			want := []Stall{{UID: "bound", LimitHits: 23, AtLimit: true, Charges: 112}, {UID: "calm"}}
+			want := []Stall{{UID: "bound", LimitHits: 23 + 100}, {UID: "calm"}} // c1 is at its limit
 			if v == v2 {
-				want[0].AtLimit, want[0].Charges = false, 0
+				want[0].LimitHits = 23
 				want[0].Waited, want[0].WaitedKnown = 14917686, true
 				want[1].Waited, want[1].WaitedKnown = 7, true
 			}
@@ -68,22 +68,32 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// TestMetLimit: a pod met a limit of its own when the kernel counted it, or when it used all of the
+// A pod on cgroup v1 met a limit of its own when the kernel counted it, or when it used all of the
 // limit and was charged more.
-func TestMetLimit(t *testing.T) {
+func TestLimitHitsOnCgroup1(t *testing.T) {
 	t.Parallel()
-	before := Stall{LimitHits: 3, Charges: 10}
+	hits := func(failures, charges, used string) int64 {
+		pods := v1.node()
+		stallFiles(pods, "kubepods/podone", failures, charges, used, "62914560")
+		stalls, err := mustOpen(t, pods.Plant(t), "kubepods").Stalls()
+		if err != nil || len(stalls) != 1 {
+			t.Fatalf("%+v, %v", stalls, err)
+		}
+		return stalls[0].LimitHits
+	}
+	const below, at = "50000000", "62300000"
 	for name, test := range map[string]struct {
-		now  Stall
-		want bool
+		before, now int64
+		want        bool
 	}{
-		"nothing happened":           {Stall{LimitHits: 3, Charges: 10, AtLimit: true}, false},
-		"the kernel counted it":      {Stall{LimitHits: 4, Charges: 10}, true},
-		"it is charged at its limit": {Stall{LimitHits: 3, Charges: 11, AtLimit: true}, true},
-		"it is charged below it":     {Stall{LimitHits: 3, Charges: 11}, false},
+		"nothing happened":           {hits("3", "10", at), hits("3", "10", at), false},
+		"the kernel counted it":      {hits("3", "10", below), hits("4", "10", below), true},
+		"it is charged at its limit": {hits("3", "10", at), hits("3", "11", at), true},
+		"it came to its limit":       {hits("3", "10", below), hits("3", "11", at), true},
+		"it is charged below it":     {hits("3", "10", below), hits("3", "11", below), false},
 	} {
-		if got := test.now.MetLimit(&before); got != test.want {
-			t.Errorf("%s: %v", name, got)
+		if got := test.now > test.before; got != test.want {
+			t.Errorf("%s: %d, then %d", name, test.before, test.now)
 		}
 	}
 }
@@ -146,9 +156,7 @@ func TestStallsOfAPodThatHasGone(t *testing.T) {
 		t.Errorf("%+v, %v; want the other pod alone", stalls, err)
 	}
 	closed := mustOpen(t, stalledPods(v2).Plant(t), "kubepods")
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_ = closed.Close()
 	if stalls, err := closed.Stalls(); err == nil || errors.Is(err, unix.ENOENT) {
 		t.Errorf("%+v, %v from a closed tree", stalls, err)
 	}

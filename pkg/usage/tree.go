@@ -70,7 +70,6 @@ const podFileCount = 3
 type Tree struct {
 	hierarchy kernelfile.Hierarchy
 	kubepods  string // with a leading slash
-	keys      statKeys
 	classes   []*podClass
 	content   []byte // of a file
 	listing   []byte // of a directory
@@ -91,7 +90,6 @@ type podClass struct {
 type podFiles struct {
 	uid               string
 	dir               string // in the memory hierarchy
-	inode             uint64 // of dir; 0 when it was removed before it could be read
 	stat, usage, pids kernelfile.File
 	countsTasks       bool
 	kept              bool   // its files are kept open
@@ -113,14 +111,13 @@ func Open(mount, kubepods string) (*Tree, error) {
 		hierarchy: h,
 		most:      files.Cur / 2 / podFileCount,
 		kubepods:  filepath.Join("/", kubepods),
-		keys:      keysOf(h.Unified),
 		content:   make([]byte, statMax),
 		listing:   make([]byte, listingMax),
 	}
 	for _, c := range classesOf(t.kubepods) {
 		t.classes = append(t.classes, &podClass{
 			class: c,
-			path:  filepath.Join(h.Memory, t.kubepods, c.dir),
+			path:  filepath.Join(t.dir(), c.dir),
 			pods:  map[string]*podFiles{},
 		})
 	}
@@ -130,14 +127,12 @@ func Open(mount, kubepods string) (*Tree, error) {
 	return t, nil
 }
 
-// check makes sure that kubepods exists.
+// dir returns the directory of kubepods in the memory hierarchy.
+func (t *Tree) dir() string { return filepath.Join(t.hierarchy.Memory, t.kubepods) }
+
+// check makes sure that kubepods exists and is a directory.
 func (t *Tree) check() error {
-	dir := filepath.Join(t.hierarchy.Memory, t.kubepods)
-	info, err := os.Stat(dir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", dir)
-	}
-	if err != nil {
+	if _, err := os.Stat(t.dir() + "/."); err != nil {
 		return fmt.Errorf("looking for the kubepods cgroup: %w", err)
 	}
 	return nil
@@ -176,7 +171,10 @@ func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 func (t *Tree) read(c *podClass, into []Pod, faults *UnreadError) []Pod {
 	for name, p := range c.pods {
 		pod, err := t.readPod(p)
-		if p.kept = p.kept || t.keep(); !p.kept {
+		if !p.kept && t.kept < t.most {
+			p.kept = true
+			t.kept++
+		} else if !p.kept {
 			p.close()
 		}
 		switch {
@@ -196,7 +194,8 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 	if err != nil {
 		return Pod{}, err
 	}
-	stat, err := t.keys.parse(content)
+	pod := Pod{UID: p.uid}
+	inactive, err := pod.take(content, t.hierarchy.Unified)
 	if err != nil {
 		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path(), err)
 	}
@@ -204,16 +203,9 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 	if err != nil {
 		return Pod{}, err
 	}
-	pod := Pod{
-		UID:         p.uid,
-		WorkingSet:  max(0, usage-stat.inactiveFile),
-		Anonymous:   stat.anonymous,
-		Shared:      stat.shared,
-		Kernel:      stat.kernel,
-		KernelKnown: stat.kernelKnown,
-	}
+	pod.WorkingSet = max(0, usage-inactive)
 	if usage == 0 { // memory.stat may be older
-		pod = Pod{UID: p.uid, KernelKnown: stat.kernelKnown, Unused: true}
+		pod = Pod{UID: p.uid, KernelKnown: pod.KernelKnown, Unused: true}
 	}
 	if !p.countsTasks {
 		return pod, nil
@@ -228,25 +220,34 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 	return pod, nil
 }
 
-// gone reports whether an error means that the pod's cgroup was removed. The kernel returns
-// ENODEV for a file whose cgroup is being removed. ENOENT counts only when the directory,
-// and not just the file, is missing or is another one: a cgroup may be recreated under the
-// same name.
-func (p *podFiles) gone(err error) bool {
-	if errors.Is(err, unix.ENODEV) {
-		return true
+// take fills in the figures of a memory.stat, and returns the inactive page cache.
+func (p *Pod) take(content []byte, unified bool) (inactive int64, err error) {
+	stat, err := kernelfile.ParseMemoryStat(content, unified)
+	if err != nil {
+		return 0, err
 	}
-	if !errors.Is(err, unix.ENOENT) {
-		return false
+	if p.Anonymous, err = stat.Sum(kernelfile.Anonymous); err != nil {
+		return 0, err
 	}
-	inode, err := inodeOf(p.dir)
-	return errors.Is(err, unix.ENOENT) || err == nil && inode != p.inode
+	if p.Shared, err = stat.Sum(kernelfile.Shared); err != nil {
+		return 0, err
+	}
+	kernel, known := stat.Of(kernelfile.Kernel)
+	slabs, alsoKnown := stat.Of(kernelfile.SlabReclaimable)
+	if known && alsoKnown {
+		p.Kernel, p.KernelKnown = max(0, kernel-slabs), true // the two are added up at different moments
+	}
+	return stat.Sum(kernelfile.InactiveFile)
 }
 
-func inodeOf(dir string) (uint64, error) {
-	var stat unix.Stat_t
-	err := unix.Stat(dir, &stat)
-	return stat.Ino, err
+// gone reports whether an error means that the pod's cgroup was removed. The kernel returns
+// ENODEV for a file whose cgroup is being removed. ENOENT counts only when the directory,
+// and not just the file, is missing.
+func (p *podFiles) gone(err error) bool {
+	if errors.Is(err, unix.ENOENT) {
+		_, err = os.Stat(p.dir)
+	}
+	return missing(err)
 }
 
 func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
@@ -277,32 +278,23 @@ func (t *Tree) list(c *podClass) error {
 	return nil
 }
 
-// seeAll records the directories in a listing.
+// seeAll records the directories in a listing that are a pod's. A filesystem may not report types;
+// something else with a pod's name fails when it is read.
 func (t *Tree) seeAll(c *podClass, listing []byte) error {
 	for len(listing) > 0 {
 		entry, rest, err := filetree.NextEntry(listing)
 		if err != nil {
 			return err
 		}
-		// A filesystem may not report types. Something else with a pod's name fails when it
-		// is read.
-		if entry.Kind == unix.DT_DIR || entry.Kind == unix.DT_UNKNOWN {
-			t.see(c, entry.Name[:len(entry.Name)-1])
-		}
 		listing = rest
+		name := entry.Name[:len(entry.Name)-1]
+		if known := c.pods[string(name)]; known != nil {
+			known.round = t.round
+		} else if c.holds(name) && (entry.Kind == unix.DT_DIR || entry.Kind == unix.DT_UNKNOWN) {
+			c.pods[string(name)] = t.newPod(c, string(name))
+		}
 	}
 	return nil
-}
-
-// see records that a directory is in the class.
-func (t *Tree) see(c *podClass, name []byte) {
-	if known := c.pods[string(name)]; known != nil {
-		known.round = t.round
-		return
-	}
-	if c.holds(name) {
-		c.pods[string(name)] = t.newPod(c, string(name))
-	}
 }
 
 func (t *Tree) newPod(c *podClass, name string) *podFiles {
@@ -312,29 +304,15 @@ func (t *Tree) newPod(c *podClass, name string) *podFiles {
 	}
 	below := filepath.Join(t.kubepods, c.dir, name)
 	dir := filepath.Join(t.hierarchy.Memory, below)
-	inode, err := inodeOf(dir)
-	if err != nil {
-		inode = 0 // reading it gives more detail
-	}
 	return &podFiles{
 		uid:         c.uid(name),
 		dir:         dir,
-		inode:       inode,
 		stat:        kernelfile.New(filepath.Join(dir, "memory.stat")),
 		usage:       kernelfile.New(filepath.Join(dir, usage)),
 		pids:        kernelfile.New(filepath.Join(t.hierarchy.PIDs, below, "pids.current")),
 		countsTasks: t.hierarchy.PIDs != "",
 		round:       t.round,
 	}
-}
-
-// keep reports whether the files of one more pod may stay open, and counts it then.
-func (t *Tree) keep() bool {
-	if t.kept >= t.most {
-		return false
-	}
-	t.kept++
-	return true
 }
 
 // forget drops the pods that were not seen in this round.
@@ -387,7 +365,7 @@ func (t *Tree) group(uid string) (string, error) {
 	return "", nil
 }
 
-// Close closes all files. Collect returns an error after it.
+// Close closes all files, which cannot fail. Collect returns an error after it.
 func (t *Tree) Close() error {
 	t.closed = true
 	for _, c := range t.classes {

@@ -68,11 +68,7 @@ func mustOpen(tb testing.TB, mount, kubepods string) *Tree {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() {
-		if err := tree.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { _ = tree.Close() })
 	return tree
 }
 
@@ -430,9 +426,7 @@ func TestClosedTree(t *testing.T) {
 	t.Parallel()
 	mount, _, _ := twoPods(t, v1)
 	tree := mustOpen(t, mount, "/kubepods")
-	if err := tree.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_ = tree.Close()
 	if pods, err := tree.Collect(nil); len(pods) != 0 || err == nil {
 		t.Errorf("%+v, %v", pods, err)
 	}
@@ -499,68 +493,6 @@ func TestCollectAllocatesNothingPerPod(t *testing.T) {
 	}
 }
 
-// TestMadeAnewWhileRead: a group that takes the name of one just removed is not a group with
-// a missing file; it is another group, which is read the next time.
-func TestMadeAnewWhileRead(t *testing.T) {
-	t.Parallel()
-	mount, memory, _ := twoPods(t, v1)
-	tree := mustOpen(t, mount, "/kubepods")
-	if err := tree.list(tree.classes[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(memory, memory+"-before"); err != nil { // keeps the inode from being reused
-		t.Fatal(err)
-	}
-	kernelfiletest.Put(t, memory, directory)
-	var unread UnreadError
-	if pods := tree.read(tree.classes[0], nil, &unread); len(pods) != 0 || len(unread.Faults) != 0 {
-		t.Errorf("%+v, %+v", pods, unread)
-	}
-	if pods, err := tree.Collect(nil); err == nil {
-		t.Errorf("an empty directory reads as %+v", pods)
-	}
-}
-
-func TestStatKeys(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		content string
-		unified bool
-		kernel  int64 // -1 is unknown
-		wantErr string
-	}{
-		"v1":                  {content: "rss 9\nshmem 9\ninactive_file 9\ntotal_rss 1\ntotal_rss_huge 9\ntotal_shmem 2\ntotal_inactive_file 3\n", kernel: -1},
-		"v1 with v2's keys":   {content: "total_rss 1\nkernel 9\ntotal_shmem 2\ntotal_inactive_file 3\nslab_reclaimable 1\n", kernel: -1},
-		"v2":                  {content: "anon 1\nanon_thp 9\nkernel 7\nkernel_stack 9\nshmem 2\nshmem_thp 9\ninactive_file 3\nslab_reclaimable 2\nslab 9\n", unified: true, kernel: 5},
-		"v2, first counts":    {content: "anon 1\nkernel 7\nkernel 9\nshmem 2\nshmem 9\ninactive_file 3\nslab_reclaimable 2\n", unified: true, kernel: 5},
-		"v2 before 5.18":      {content: "anon 1\nkernel_stack 9\nshmem 2\ninactive_file 3\nslab_reclaimable 2\n", unified: true, kernel: -1},
-		"v2, half of kernel":  {content: "anon 1\nkernel 7\nshmem 2\ninactive_file 3\n", unified: true, kernel: -1},
-		"v2, kernel cut off":  {content: "anon 1\nkernel 7\nshmem 2\ninactive_file 3\nslab_reclaimable 2", unified: true, kernel: -1},
-		"v2, added up apart":  {content: "anon 1\nkernel 7\nshmem 2\ninactive_file 3\nslab_reclaimable 8\n", unified: true, kernel: 0},
-		"kernel is no number": {content: "anon 1\nkernel x\nshmem 2\ninactive_file 3\nslab_reclaimable 8\n", unified: true, wantErr: `line "kernel ": no number`},
-		"v2 read as v1":       {content: "anon 1\nshmem 2\ninactive_file 3\n", wantErr: `no line "total_rss "`},
-		"v1 read as v2":       {content: "total_rss 1\ntotal_shmem 2\ntotal_inactive_file 3\n", unified: true, wantErr: `no line "anon "`},
-		"no shared":           {content: "anon 1\ninactive_file 3\n", unified: true, wantErr: `no line "shmem "`},
-		"no cache":            {content: "anon 1\nshmem 2\n", unified: true, wantErr: `no line "inactive_file "`},
-		"cut off in a number": {content: "anon 1\nshmem 2\ninactive_file 31", unified: true, wantErr: `no line "inactive_file "`},
-		"negative":            {content: "anon -1\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "no number"},
-		"overflow":            {content: "anon 1\nshmem 9223372036854775808\ninactive_file 3\n", unified: true, wantErr: "too large"},
-		"two numbers":         {content: "anon 1 2\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "more than a number"},
-		"NUL byte":            {content: "anon 1\x00\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "more than a number"},
-	}
-	for name, tc := range tests {
-		keys := keysOf(tc.unified)
-		got, err := keys.parse([]byte(tc.content))
-		want := memoryStat{anonymous: 1, shared: 2, inactiveFile: 3, kernel: max(0, tc.kernel), kernelKnown: tc.kernel >= 0}
-		switch {
-		case tc.wantErr == "" && (err != nil || got != want):
-			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, want)
-		case tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr) || got != memoryStat{}):
-			t.Errorf("%s: got %+v, %v; want an error with %q", name, got, err, tc.wantErr)
-		}
-	}
-}
-
 func TestNamesRoundTrip(t *testing.T) {
 	t.Parallel()
 	for kubepods := range layouts() {
@@ -573,29 +505,4 @@ func TestNamesRoundTrip(t *testing.T) {
 			}
 		}
 	}
-}
-
-func FuzzMemoryStat(f *testing.F) {
-	f.Add([]byte("anon 1\nshmem 2\ninactive_file 3\n"), true)
-	f.Add([]byte("anon 1\nkernel 9\nshmem 2\ninactive_file 3\nslab_reclaimable 4\n"), true)
-	f.Add([]byte("total_rss 1\ntotal_shmem 2\ntotal_inactive_file 3"), false)
-	f.Fuzz(func(t *testing.T, content []byte, unified bool) {
-		keys := keysOf(unified)
-		stat, err := keys.parse(content)
-		if err != nil {
-			if stat != (memoryStat{}) {
-				t.Errorf("figures %+v beside the error %v", stat, err)
-			}
-			return
-		}
-		if stat.kernel < 0 || stat.kernel > 0 && !stat.kernelKnown || stat.kernelKnown && !unified {
-			t.Errorf("kernel memory of %q: %+v", content, stat)
-		}
-		for f, n := range []int64{stat.anonymous, stat.shared, stat.inactiveFile} {
-			key := keys[f]
-			if n < 0 || !strings.Contains(string(content), fmt.Sprintf("%d\n", n)) || !strings.Contains(string(content), key) {
-				t.Errorf("%s%d is not in %q", key, n, content)
-			}
-		}
-	})
 }
