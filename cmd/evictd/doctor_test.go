@@ -155,8 +155,8 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 		"cgroup v1": {func(p *patient) {
 			p.remove("sys/fs/cgroup")
 			for path, content := range map[string]string{
-				"memory.stat": "cache 0\nrss 0\ninactive_file 0\ntotal_inactive_file 0\n", "memory.usage_in_bytes": "0\n", "kubepods/memory.stat": "total_rss 1000\ntotal_shmem 0\ntotal_inactive_file 0\n",
-				"kubepods/memory.usage_in_bytes": "1000\n", "kubepods/memory.limit_in_bytes": "9223372036854771712\n",
+				"memory.stat": "cache 0\nrss 0\ninactive_file 0\ntotal_inactive_file 0\n", "memory.usage_in_bytes": "0\n", "kubepods/memory.stat": "total_inactive_file 0\ntotal_active_file 0\n",
+				"kubepods/memory.usage_in_bytes": "1000\n", "kubepods/memory.kmem.usage_in_bytes": "0\n", "kubepods/memory.limit_in_bytes": "9223372036854771712\n",
 			} {
 				p.put("sys/fs/cgroup/memory/"+path, content)
 			}

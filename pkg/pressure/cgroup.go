@@ -22,15 +22,16 @@ type memoryCgroup struct {
 	unified bool   // cgroup v2
 
 	stat, usage, limit kernelfile.File
+	kernel             *kernelfile.File // kernel memory, which does not count; nil where memory.stat says it
 	// uses are the figures of memory.stat that are used in place of the file usage; none where that
 	// counts. Reclaimable is what does not count.
 	uses, reclaimable []kernelfile.Figure
 }
 
 // findMemoryCgroup returns the group below the cgroup mount. By the definition WorkingSet it uses
-// its working set, which is cAdvisor's rule (container/libcontainer/handler.go), and by Kernel what cannot
-// be reclaimed: anonymous and shared memory and, on version 2, kernel memory. Version 1 does not say how
-// much of its kernel memory is reclaimable.
+// its working set, which is cAdvisor's rule (container/libcontainer/handler.go), and by Kernel its usage
+// without page cache and, on version 2, slabs that can be reclaimed. Version 1 does not say how much of its
+// kernel memory is reclaimable, so none counts. The usage is always of now; memory.stat may be 2 s old.
 func findMemoryCgroup(mount, group string, definition MemoryDefinition) (*memoryCgroup, error) {
 	h, err := kernelfile.HierarchyOf(mount)
 	if err != nil {
@@ -47,7 +48,8 @@ func findMemoryCgroup(mount, group string, definition MemoryDefinition) (*memory
 	case definition == Kernel && h.Unified:
 		g.reclaimable = append(g.reclaimable, kernelfile.ActiveFile, kernelfile.SlabReclaimable)
 	case definition == Kernel:
-		g.uses, g.reclaimable = []kernelfile.Figure{kernelfile.Anonymous, kernelfile.Shared}, nil
+		kernel := file("memory.kmem.usage_in_bytes")
+		g.kernel, g.reclaimable = &kernel, append(g.reclaimable, kernelfile.ActiveFile)
 	case h.Unified && g.group == "/":
 		// The real root has no memory.current, unlike that of a namespace. There the kubelet takes anonymous
 		// memory and page cache for its usage (opencontainers/cgroups fs2/memory.go, rootStatsFromMeminfo).
@@ -91,6 +93,11 @@ func (g *memoryCgroup) read(buffer []byte) (usage, reclaimable int64, err error)
 	}
 	if len(g.uses) == 0 {
 		usage, err = g.usage.Number(buffer)
+	}
+	if err == nil && g.kernel != nil {
+		var kernel int64
+		kernel, err = g.kernel.Number(buffer)
+		reclaimable += kernel
 	}
 	return usage, reclaimable, err
 }

@@ -52,9 +52,10 @@ func procTree() tree {
 // group1 are the files of a group of cgroup v1.
 func group1(dir, usage, limit, inactive string) tree {
 	return tree{
-		dir + "/memory.usage_in_bytes": usage + "\n",
-		dir + "/memory.limit_in_bytes": limit + "\n",
-		dir + "/memory.stat":           "cache 1\nrss 1\ninactive_file 7\ntotal_cache 4801335296\ntotal_rss 1\ntotal_shmem 4\ntotal_inactive_file " + inactive + "\ntotal_active_file 3\n",
+		dir + "/memory.usage_in_bytes":      usage + "\n",
+		dir + "/memory.limit_in_bytes":      limit + "\n",
+		dir + "/memory.kmem.usage_in_bytes": "5\n",
+		dir + "/memory.stat":                "cache 1\nrss 1\ninactive_file 7\ntotal_cache 4801335296\ntotal_rss 1\ntotal_shmem 4\ntotal_inactive_file " + inactive + "\ntotal_active_file 3\n",
 	}
 }
 

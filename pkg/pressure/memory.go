@@ -41,6 +41,9 @@ func (n *Node) findMemory(system) error {
 			return fmt.Errorf("preparing %s: %w", signal, err)
 		}
 		n.files = append(n.files, &g.stat, &g.usage, &g.limit)
+		if g.kernel != nil {
+			n.files = append(n.files, g.kernel)
+		}
 		n.readers[signal] = func(time.Time) Observation { return n.workingSetAvailable(file, g) }
 		if signal == AllocatableMemoryAvailable {
 			n.readers[signal] = func(time.Time) Observation { return n.allocatable(file, g) }
