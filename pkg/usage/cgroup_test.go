@@ -382,8 +382,8 @@ func TestRealPodTasksOfNestedGroups(t *testing.T) {
 	t.Logf("%d to %d threads in %d groups", few, many, len(processes))
 }
 
-// TestRealPodsComeAndGo makes and removes pods while they are read: none of them is ever a
-// fault, and one that stays is always found.
+// TestRealPodsComeAndGo makes and removes pods, each with a UID of its own, while they are read: none of
+// them is ever a fault, and one that stays is always found.
 func TestRealPodsComeAndGo(t *testing.T) {
 	n := newRealNode(t)
 	n.group(n.kubepods + "/pod" + guaranteedUID)
@@ -397,7 +397,7 @@ func TestRealPodsComeAndGo(t *testing.T) {
 	go func() {
 		for i := range 300 {
 			for _, root := range n.roots() {
-				dir := filepath.Join(root, n.kubepods, "burstable", fmt.Sprintf("pod%d", i%3))
+				dir := filepath.Join(root, n.kubepods, "burstable", fmt.Sprintf("pod%d", i))
 				if err := errors.Join(os.Mkdir(dir, 0o755), os.Remove(dir)); err != nil {
 					churned <- err
 					return
