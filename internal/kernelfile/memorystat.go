@@ -98,3 +98,23 @@ func (s *MemoryStat) Sum(figures ...Figure) (sum int64, err error) {
 	}
 	return sum, nil
 }
+
+// Add adds the figures of another group. A figure that one of them does not have stays unknown.
+func (s *MemoryStat) Add(other *MemoryStat) {
+	for f, n := range other.values {
+		if s.values[f] < 0 || n < 0 {
+			s.values[f] = -1
+			continue
+		}
+		s.values[f] += n
+	}
+}
+
+// Accounted returns how much of a group's usage the file accounts for, in bytes: all but kernel memory on
+// cgroup v1 and on v2 before Linux 5.18.
+func (s *MemoryStat) Accounted() int64 {
+	kernel, _ := s.Of(Kernel)
+	anonymous, _ := s.Of(Anonymous)
+	cache, _ := s.Of(PageCache)
+	return kernel + anonymous + cache
+}

@@ -66,6 +66,28 @@ func TestMemoryStat(t *testing.T) {
 	}
 }
 
+// TestAddedFigures: a sum has the figures that both groups have.
+func TestAddedFigures(t *testing.T) {
+	t.Parallel()
+	parse := func(content string) *MemoryStat {
+		s, err := ParseMemoryStat([]byte(content), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &s
+	}
+	sum := parse("anon 1\nfile 20\nshmem 5\nkernel 300\n")
+	sum.Add(parse("anon 2\nfile 30\nkernel 400\ninactive_file 7\n"))
+	if got := sum.Accounted(); got != 753 {
+		t.Errorf("accounted for %d, want 753", got)
+	}
+	for _, f := range []Figure{Shared, InactiveFile} {
+		if n, known := sum.Of(f); known {
+			t.Errorf("figure %d is %d, want unknown", f, n)
+		}
+	}
+}
+
 func FuzzMemoryStat(f *testing.F) {
 	f.Add([]byte("anon 1\nshmem 2\ninactive_file 3\n"), true)
 	f.Add([]byte("anon 1\nkernel 9\nshmem 2\ninactive_file 3\nslab_reclaimable 4\n"), true)

@@ -190,22 +190,13 @@ func (t *Tree) read(c *podClass, into []Pod, faults *UnreadError) []Pod {
 }
 
 func (t *Tree) readPod(p *podFiles) (Pod, error) {
-	content, err := p.stat.Read(t.content)
-	if err != nil {
-		return Pod{}, err
-	}
 	pod := Pod{UID: p.uid}
-	inactive, err := pod.take(content, t.hierarchy.Unified)
-	if err != nil {
-		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path(), err)
-	}
-	usage, err := p.usage.Number(t.content)
+	stat, usage, err := t.memory(p)
 	if err != nil {
 		return Pod{}, err
 	}
-	pod.WorkingSet = max(0, usage-inactive)
-	if usage == 0 { // memory.stat may be older
-		pod = Pod{UID: p.uid, KernelKnown: pod.KernelKnown, Unused: true}
+	if err := pod.take(&stat, usage); err != nil {
+		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path(), err)
 	}
 	if !p.countsTasks {
 		return pod, nil
@@ -218,26 +209,6 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 		return Pod{}, err
 	}
 	return pod, nil
-}
-
-// take fills in the figures of a memory.stat, and returns the inactive page cache.
-func (p *Pod) take(content []byte, unified bool) (inactive int64, err error) {
-	stat, err := kernelfile.ParseMemoryStat(content, unified)
-	if err != nil {
-		return 0, err
-	}
-	if p.Anonymous, err = stat.Sum(kernelfile.Anonymous); err != nil {
-		return 0, err
-	}
-	if p.Shared, err = stat.Sum(kernelfile.Shared); err != nil {
-		return 0, err
-	}
-	kernel, known := stat.Of(kernelfile.Kernel)
-	slabs, alsoKnown := stat.Of(kernelfile.SlabReclaimable)
-	if known && alsoKnown {
-		p.Kernel, p.KernelKnown = max(0, kernel-slabs), true // the two are added up at different moments
-	}
-	return stat.Sum(kernelfile.InactiveFile)
 }
 
 // gone reports whether an error means that the pod's cgroup was removed. The kernel returns

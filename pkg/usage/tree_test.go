@@ -458,6 +458,54 @@ func TestUnreadCounts(t *testing.T) {
 	}
 }
 
+// TestOutdatedFigures: a memory.stat that does not add up to the usage is older, and those of the containers
+// count, which are of now. Where they say no more, as of kernel memory on version 1, the pod's own counts.
+func TestOutdatedFigures(t *testing.T) {
+	t.Parallel()
+	const group, mib = "/kubepods/pod" + guaranteedUID, 1 << 20
+	for name, test := range map[string]struct {
+		usage, pod int64
+		containers []int64
+		want       int64
+	}{
+		"the pod grew":                    {usage: 430, pod: 60, containers: []int64{400, 28}, want: 428},
+		"the pod freed":                   {usage: 60, pod: 430, containers: []int64{58}, want: 58},
+		"a container ended":               {usage: 430, pod: 430, containers: []int64{30}, want: 430},
+		"kernel memory that is not known": {usage: 430, pod: 60, containers: []int64{40, 20}, want: 60},
+		"a few MiB, which charges leave":  {usage: 70, pod: 60, containers: []int64{69}, want: 60},
+		"its containers have ended":       {usage: 60, pod: 430, want: 430},
+	} {
+		for version, v := range versions() {
+			t.Run(name+", "+version, func(t *testing.T) {
+				t.Parallel()
+				node := v.node()
+				v.add(node, group, figures{usage: test.usage * mib, anonymous: test.pod * mib})
+				for i, anonymous := range test.containers {
+					v.add(node, fmt.Sprintf("%s/%d", group, i), figures{anonymous: anonymous * mib})
+				}
+				pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
+				if err != nil || len(pods) != 1 || pods[0].Anonymous != test.want*mib {
+					t.Errorf("collected %+v, %v; want one pod with %d MiB", pods, err, test.want)
+				}
+			})
+		}
+	}
+}
+
+// TestOutdatedFiguresOfAContainerThatCannotBeRead: the pod is not known, neither by the old figures.
+func TestOutdatedFiguresOfAContainerThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	const group = "/kubepods/pod" + guaranteedUID
+	node := v2.node()
+	v2.add(node, group, figures{usage: 1 << 30})
+	node[group+"/1/memory.stat"] = "anon x\n"
+	pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
+	var unread *UnreadError
+	if len(pods) != 0 || !errors.As(err, &unread) || !strings.Contains(err.Error(), "/1/memory.stat") {
+		t.Errorf("collected %+v, %v", pods, err)
+	}
+}
+
 // TestCollectAllocatesNothingPerPod: the work for 110 pods must not allocate more
 // than that for 10.
 func TestCollectAllocatesNothingPerPod(t *testing.T) {

@@ -1,0 +1,92 @@
+package usage
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/evictd/evictd/internal/kernelfile"
+)
+
+// outdated is by how many bytes a pod's usage, which is of now, may differ from what its memory.stat adds up
+// to. The kernel sums that file up every 2 s, and on reading where many charges are new; it notes them for the
+// group of the container, and sometimes not for that of the pod (memcg_rstat_updated in mm/memcontrol.c,
+// seen on Linux 6.18). Kernel memory on cgroup v1 differs by more, and then the containers' files say no more.
+const outdated = 16 << 20
+
+// memory returns the figures of the pod's memory, and its usage in bytes.
+func (t *Tree) memory(p *podFiles) (stat kernelfile.MemoryStat, usage int64, err error) {
+	if stat, err = t.memoryStat(&p.stat); err != nil {
+		return stat, 0, err
+	}
+	usage, err = p.usage.Number(t.content)
+	off := abs(usage - stat.Accounted())
+	if err != nil || usage == 0 || off <= outdated {
+		return stat, usage, err
+	}
+	containers, err := t.containers(p)
+	if err == nil && containers != nil && abs(usage-containers.Accounted()) < off {
+		stat = *containers
+	}
+	return stat, usage, err
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+func (t *Tree) memoryStat(file *kernelfile.File) (kernelfile.MemoryStat, error) {
+	content, err := file.Read(t.content)
+	if err != nil {
+		return kernelfile.MemoryStat{}, err
+	}
+	stat, err := kernelfile.ParseMemoryStat(content, t.hierarchy.Unified)
+	if err != nil {
+		err = fmt.Errorf("reading %s: %w", file.Path(), err)
+	}
+	return stat, err
+}
+
+// containers returns the sum of the files of the pod's containers; nil where there is none.
+func (t *Tree) containers(p *podFiles) (sum *kernelfile.MemoryStat, err error) {
+	entries, err := os.ReadDir(p.dir)
+	for _, entry := range entries {
+		if !entry.IsDir() || err != nil {
+			continue
+		}
+		file := kernelfile.New(filepath.Join(p.dir, entry.Name(), "memory.stat"))
+		stat, fault := t.memoryStat(&file)
+		file.Close()
+		switch {
+		case fault == nil && sum == nil:
+			sum = &stat
+		case fault == nil:
+			sum.Add(&stat)
+		case !missing(fault): // it has not ended
+			err = fault
+		}
+	}
+	return sum, err
+}
+
+// take fills in the figures of a memory.stat beside the usage.
+func (p *Pod) take(stat *kernelfile.MemoryStat, usage int64) error {
+	inactive, err := stat.Sum(kernelfile.InactiveFile)
+	if err != nil {
+		return err
+	}
+	if p.Anonymous, err = stat.Sum(kernelfile.Anonymous); err != nil {
+		return err
+	}
+	if p.Shared, err = stat.Sum(kernelfile.Shared); err != nil {
+		return err
+	}
+	kernel, known := stat.Of(kernelfile.Kernel)
+	slabs, alsoKnown := stat.Of(kernelfile.SlabReclaimable)
+	if known && alsoKnown {
+		p.Kernel, p.KernelKnown = max(0, kernel-slabs), true // the two are added up at different moments
+	}
+	p.WorkingSet = max(0, usage-inactive)
+	if usage == 0 { // memory.stat may be older
+		*p = Pod{UID: p.UID, KernelKnown: p.KernelKnown, Unused: true}
+	}
+	return nil
+}
