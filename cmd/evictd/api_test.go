@@ -55,8 +55,8 @@ func paging(t *testing.T) string {
 	return server.URL
 }
 
-// An error that keeps the node from being read includes its fix: `evictd rank` prints it on
-// one line, and `evictd run` logs it with a message that names the consequence for the pods.
+// An error that keeps the node from being read includes its fix: evictd logs it with a message that
+// names the consequence for the pods.
 func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 	t.Parallel()
 	nodes := schema.GroupResource{Resource: "nodes"}
@@ -108,20 +108,13 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kubeconfig := kubeconfigFor(t, test.server)
-			code, _, stderr := call(t, "rank", "--config", configFile(t, head), "--node-name", "node-1", "--kubeconfig", kubeconfig)
-			if code != exitFault || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("rank: code %d, stderr %q; want 1 and one line", code, stderr)
-			}
-			message, said := checkOnce(t, kubeconfig)
+			message, said := checkOnce(t, kubeconfigFor(t, test.server))
 			if message != test.message {
 				t.Errorf("the log's message is %q, want %q", message, test.message)
 			}
 			for _, fragment := range append(test.want, "reading node node-1: ") {
-				for from, text := range map[string]string{"rank": stderr, "run": said} {
-					if !strings.Contains(text, fragment) {
-						t.Errorf("%s lacks %q: %s", from, fragment, text)
-					}
+				if !strings.Contains(said, fragment) {
+					t.Errorf("the log lacks %q: %s", fragment, said)
 				}
 			}
 		})

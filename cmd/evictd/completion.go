@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/evictd/evictd/internal/status"
 )
 
 // newCompletionCommand returns the command that prints a shell's completion script, which asks evictd
@@ -40,7 +42,7 @@ func newCompletionCommand() *cobra.Command {
 // completed with files.
 func completeValues(root *cobra.Command) {
 	var signals []string
-	for _, signal := range rankable() {
+	for _, signal := range status.Rankable() {
 		signals = append(signals, signal.String())
 	}
 	for _, one := range []struct {
@@ -50,7 +52,7 @@ func completeValues(root *cobra.Command) {
 		{"rank", "signal", signals},
 		{"rank", "output", []string{formatTable, formatWide, formatJSON, formatYAML}},
 		{"rank", "why", nil},
-		{"rank", "node-name", nil},
+		{"status", "output", []string{formatTable, formatJSON}},
 		{"doctor", "output", []string{formatTable, formatJSON}},
 		{"doctor", "node-name", nil},
 		{"version", "output", []string{formatJSON}},
@@ -64,7 +66,7 @@ func completeValues(root *cobra.Command) {
 		}
 	}
 	for _, cmd := range root.Commands() {
-		if slices.Contains([]string{"run", "rank", "doctor", "version"}, cmd.Name()) {
+		if slices.Contains([]string{"run", "rank", "status", "doctor", "version"}, cmd.Name()) {
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
 	}

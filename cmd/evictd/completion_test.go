@@ -10,12 +10,12 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	const noFiles, files = ":4\n", ":0\n"
 	for _, test := range []struct{ typed, want string }{
-		{"ra", "rank\tPrint which pod would be evicted first now, and why; evicts no pod\n" + noFiles},
+		{"ra", "rank\tPrint which pod the evictd of this pod would evict first now, and why; evicts no pod\n" + noFiles},
 		{"rank --signal ", "memory.available\nkubeletMemory.available\n"},
-		{"rank --budg", "--budgets"},
+		{"rank --http", "--http-bind-address"},
 		{"rank -o ", "table\nwide\njson\nyaml\n" + noFiles},
 		{"rank --why ", noFiles},
-		{"rank --node-name ", noFiles},
+		{"status -o ", "table\njson\n" + noFiles},
 		{"rank --snapshot ", files},
 		{"doctor -o ", "table\njson\n" + noFiles},
 		{"doctor --node-name ", noFiles},

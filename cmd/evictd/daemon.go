@@ -21,6 +21,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -112,7 +113,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Sampler:    d.host.current(),
 		Pods:       d.pods,
 		Cgroups:    d.host.tree,
-		Disk:       newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.host.dedicatedImageFS),
+		Disk:       newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.dedicatedImageFS),
 		Images:     &images{d.clients, d.flags.nodeName, d.host.dedicatedImageFS},
 		Evictor:    evict.New(d.clients.evicting.Core(), time.Now),
 		Recorder:   d.recorder,
@@ -138,8 +139,19 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		},
 		Note:      d.refused.sentence,
 		Decisions: d.recorder.Decisions(),
+		Status:    status.Handler(d.status),
 	})
 	return nil
+}
+
+// dedicatedImageFS reports whether images have their own filesystem, where no threshold asks for one too: the
+// pods' disk use may be asked for all the same.
+func (d *daemon) dedicatedImageFS() (bool, error) {
+	dedicated, err := d.host.dedicatedImageFS()
+	if errors.Is(err, pressure.ErrUnasked) {
+		return d.host.dedicatedImageFSNow(d.inForce.Load())
+	}
+	return dedicated, err
 }
 
 // self returns this pod's identity from the downward API; the zero value outside a cluster.

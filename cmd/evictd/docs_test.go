@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/snapshot"
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 func readDoc(t *testing.T, path string) string {
@@ -52,32 +51,20 @@ func TestDevelopmentListsTheTargets(t *testing.T) {
 func TestReadmeShowsWhatRankPrints(t *testing.T) {
 	t.Parallel()
 	const tenthMi = 1<<20/10 + 1 // the sample's figures are rounded
-	pods := []rank.Pod{
-		{
-			Namespace: "shop", Name: "first-f58888868-ddbnx", UID: "1", Owner: "ReplicaSet/first-f58888868",
-			Usage: 543 * tenthMi, Request: 10 << 20, Sampled: true, GraceSeconds: 30, Created: time.Unix(1, 0),
-		},
-		{
-			Namespace: "shop", Name: "second-65f665cb6d-b786q", UID: "2", Owner: "ReplicaSet/second-65f665cb6d",
-			Usage: 53 << 20, Request: 100 << 20, Sampled: true, GraceSeconds: 30, Created: time.Unix(1, 0),
-		},
-		{
-			Namespace: "evictd", Name: "evictd-jtzhr", UID: "3", Owner: "DaemonSet/evictd", Priority: 2000001000,
-			Usage: 142 * tenthMi, Request: 64 << 20, Sampled: true, GraceSeconds: 30, Created: time.Unix(1, 0),
-			Marks: rank.Marks{Self: true, DaemonSet: true},
-		},
+	running := func(namespace, name, owner string, used, request int64) status.Pod {
+		return status.Pod{Memory: &status.Memory{Anonymous: used}, Pod: &nodepods.Pod{
+			Namespace: namespace, Name: name, UID: name, Owner: owner, MemoryRequest: request, GraceSeconds: 30, Created: time.Unix(1, 0),
+		}}
 	}
+	d := &status.Document{Configuration: config.Default(), Self: nodepods.Self{UID: "evictd-jtzhr"}, Pods: []status.Pod{
+		running("shop", "first-f58888868-ddbnx", "ReplicaSet/first-f58888868", 543*tenthMi, 10<<20),
+		running("shop", "second-65f665cb6d-b786q", "ReplicaSet/second-65f665cb6d", 53<<20, 100<<20),
+		running("evictd", "evictd-jtzhr", "DaemonSet/evictd", 142*tenthMi, 64<<20),
+	}}
+	d.Pods[2].Priority = 2000001000
+	d.Rank(pressure.MemoryAvailable)
 	var printed bytes.Buffer
-	ranking := rank.Order(rank.Memory, pods, rank.Rules{DaemonSets: true, BarePods: true})
-	decide.WithinRequests("").WithholdNow(&ranking, pressure.MemoryAvailable, nil, pressure.Observation{})
-	report := newRankReport(&sight{
-		node: &snapshot.NodeSnapshot{Budgets: []snapshot.Budget{
-			{UID: "1", Outcome: evict.BlockedByBudget, Budget: "first"},
-		}},
-		signal:  pressure.MemoryAvailable,
-		ranking: ranking,
-	})
-	if err := writeRankTable(&printed, report, false); err != nil {
+	if err := d.Ranking.WriteTable(&printed, false); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(readDoc(t, "README.md"), printed.String()) {

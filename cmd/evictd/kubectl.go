@@ -7,6 +7,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evictd/evictd/internal/plugin"
+	"github.com/evictd/evictd/internal/status"
 )
 
 const (
@@ -38,7 +39,7 @@ func commandFor(name string, args []string, clientGo func(klog.Logger)) *cobra.C
 // newKubectlCommand returns the command line of the kubectl plugin.
 func newKubectlCommand(clientGo func(klog.Logger)) *cobra.Command {
 	var signals []string
-	for _, signal := range rankable() {
+	for _, signal := range status.Rankable() {
 		signals = append(signals, signal.String())
 	}
 	cmd := plugin.New(plugin.Options{

@@ -52,7 +52,7 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 		RunE:          oneOf,
 	}
 	root.SetFlagErrorFunc(flagFault)
-	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand(),
+	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand(),
 		newCompletionCommand())
 	completeValues(root)
 	return root

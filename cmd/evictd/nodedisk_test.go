@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,13 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -141,49 +135,5 @@ func TestTryFiles(t *testing.T) {
 	}
 	if err := tryFiles(root, c); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
 		t.Errorf("without logs: %v", err)
-	}
-}
-
-// TestLooksShareOneDisk: repeated reads of the node open the disk measurement once, and
-// close it at the end.
-func TestLooksShareOneDisk(t *testing.T) {
-	t.Parallel()
-	root := machine(t, "var/lib/kubelet")
-	files, pods := nodeWithFiles(t)
-	if err := os.CopyFS(root, os.DirFS(files)); err != nil {
-		t.Fatal(err)
-	}
-	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{{
-		ObjectMeta: metav1.ObjectMeta{UID: types.UID(pods[0].UID), Namespace: pods[0].Namespace, Name: pods[0].Name},
-	}}}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if strings.HasSuffix(r.URL.Path, "/pods") {
-			_ = json.NewEncoder(w).Encode(list)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}})
-	}))
-	t.Cleanup(server.Close)
-	flags := &rankFlags{whereFlags: whereFlags{
-		config: configFile(t, head+"disk: {source: node}\n"), nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, server.URL),
-	}}
-	live, err := openLive(t.Context(), flags, pressure.NodeFSAvailable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var opened *usage.NodeDisk
-	for i := range 2 {
-		seen, err := live.look(t.Context())
-		if err != nil || len(seen.Disk) != 1 {
-			t.Fatalf("look %d: %+v, %v", i, seen, err)
-		}
-		if i > 0 && live.disk.files != opened {
-			t.Errorf("look %d opened the node's files again", i)
-		}
-		opened = live.disk.files
-	}
-	if err := live.close(); err != nil || opened == nil || live.disk.files != nil {
-		t.Errorf("%v; opened %v, open at the end: %v", err, opened, live.disk.files)
 	}
 }

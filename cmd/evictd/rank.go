@@ -1,116 +1,193 @@
 package main
 
 import (
-	"context"
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// rankTimeout bounds all requests to the cluster for one frame.
-const rankTimeout = 30 * time.Second
-
-// Defaults of the flags of `evictd rank`.
+// The output formats.
 const (
-	// intervalDefault is the interval of --watch.
-	intervalDefault = 2 * time.Second
-	// budgetsDefault is for how many candidates a dry run is sent: more than an hour of
-	// evictions at the default limits rarely needs, and little work for the API server.
-	budgetsDefault = 20
+	formatTable = "table"
+	formatWide  = "wide"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
 )
+
+// standardStream is the file name that means stdin or stdout.
+const standardStream = "-"
+
+// rankFlags are the flags of `evictd rank`.
+type rankFlags struct {
+	address, signal, output, why, save, snapshot, config string
+}
 
 func newRankCommand() *cobra.Command {
 	var flags rankFlags
 	cmd := &cobra.Command{
-		Use:   "rank {--config FILE --node-name NAME | --snapshot FILE}",
-		Short: "Print which pod would be evicted first now, and why; evicts no pod",
+		Use:   "rank [--snapshot FILE]",
+		Short: "Print which pod the evictd of this pod would evict first now, and why; evicts no pod",
 		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printRanking(cmd.Context(), &flags, cmd)
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
-	flags.add(cmd.Flags())
 	f := cmd.Flags()
+	addAddress(f, &flags.address)
 	f.StringVar(&flags.signal, "signal", pressure.MemoryAvailable.String(), "the signal to rank for")
 	f.StringVarP(&flags.output, "output", "o", formatTable, "table, wide, json or yaml")
-	f.StringVar(&flags.why, "why", "", "tell the whole story of one pod, NAMESPACE/POD, instead of the table")
-	f.BoolVarP(&flags.watch, "watch", "w", false, "draw the table again every --interval, until interrupted")
-	f.DurationVar(&flags.interval, "interval", intervalDefault, "how often --watch looks")
-	f.IntVar(&flags.budgets, "budgets", budgetsDefault, "ask about the budgets of so many candidates, by server-side dry runs; 0 asks about none")
-	f.StringVar(&flags.snapshot, "snapshot", "", "rank a recorded node, without a cluster; - reads it from stdin")
-	f.StringVar(&flags.save, "save", "", "record what is seen of the node in a new file; - writes it to stdout instead of the ranking")
+	f.StringVar(&flags.why, "why", "", "explain the place of one pod, NAMESPACE/POD, instead of the table")
+	f.StringVar(&flags.save, "save", "", "write evictd's document to a new file; - writes it to stdout instead of the ranking")
+	f.StringVar(&flags.snapshot, "snapshot", "", "rank a saved document, without a cluster; - reads it from stdin")
+	f.StringVar(&flags.config, "config", "", "with --snapshot, rank by this configuration file")
 	return cmd
 }
 
-// printRanking executes the command with its flags.
-func printRanking(ctx context.Context, flags *rankFlags, cmd *cobra.Command) error {
-	signal, err := flags.check(cmd.Flags().Changed)
+// run executes the command with its flags.
+func (f *rankFlags) run(cmd *cobra.Command) error {
+	signal, err := f.check(cmd.Flags().Changed)
+	if err != nil {
+		return usageError{err}
+	}
+	d, text, err := f.open(cmd, signal)
 	if err != nil {
 		return err
 	}
-	source, err := flags.open(ctx, signal, cmd.InOrStdin())
-	if err != nil {
-		return err
+	for _, note := range []string{d.PodsUnknown, d.UsageUnread} {
+		if note != "" {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "evictd: %s\n", wording.OneLine(note)) // the last place to report to
+		}
 	}
-	defer source.close() //nolint:errcheck // only files that were read
-	r := &ranker{signal: signal, source: source, inquiry: source.inquiry()}
-	if flags.watch {
-		frame := func(ctx context.Context) (string, error) { return r.frame(ctx, flags) }
-		return watchRanking(ctx, cmd.OutOrStdout(), flags.interval, frame)
-	}
-	ctx, cancel := context.WithTimeout(ctx, rankTimeout)
-	defer cancel()
-	seen, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	if flags.why != "" {
-		seen.readDetail(source, flags.why)
-	}
-	for _, note := range seen.notes {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "evictd: %s\n", wording.OneLine(note)) // the last place to report to
-	}
-	return flags.answer(seen, cmd.OutOrStdout())
+	return f.answer(cmd.OutOrStdout(), d, text, signal)
 }
 
-// answer saves and prints the result.
-func (f *rankFlags) answer(seen *sight, w io.Writer) error {
-	if f.save != "" {
-		if err := save(seen, f.save, w); err != nil {
-			return err
+// check rejects obvious mistakes, before anything is opened. Changed reports whether a flag was given.
+func (f *rankFlags) check(changed func(string) bool) (pressure.Signal, error) {
+	for _, pair := range []struct{ one, other, why string }{
+		{"snapshot", "http-bind-address", "no evictd is asked"},
+		{"snapshot", "save", "it is saved already: copy the file"},
+		{"why", "output", "the story is prose; leave --output out"},
+	} {
+		if changed(pair.one) && changed(pair.other) {
+			return 0, fmt.Errorf("--%s and --%s do not go together: %s", pair.one, pair.other, pair.why)
+		}
+	}
+	if err := f.checkValues(changed); err != nil {
+		return 0, err
+	}
+	signal, err := status.SignalOf(f.signal)
+	if err != nil {
+		return 0, fmt.Errorf("--signal %w", err)
+	}
+	return signal, nil
+}
+
+func (f *rankFlags) checkValues(changed func(string) bool) error {
+	namespace, name, _ := strings.Cut(f.why, "/")
+	noPod := namespace == "" || name == "" || strings.Contains(name, "/")
+	for _, mistake := range []struct {
+		is   bool
+		text string
+	}{
+		{!slices.Contains([]string{formatTable, formatWide, formatJSON, formatYAML}, f.output), fmt.Sprintf("--output %q: write table, wide, json or yaml", f.output)},
+		{changed("config") && f.snapshot == "", "--config is for --snapshot: a running evictd ranks by its own configuration"},
+		{changed("why") && noPod, fmt.Sprintf("--why %q: write NAMESPACE/POD", f.why)},
+		{changed("save") && f.save == "", "--save is empty: name a file, or - for stdout"},
+		{changed("snapshot") && f.snapshot == "", "--snapshot is empty: name a file, or - for stdin"},
+		{f.save == standardStream && (changed("output") || changed("why")), "--save - writes the document to stdout and no ranking: leave --output and --why out, or name a file"},
+	} {
+		if mistake.is {
+			return errors.New(mistake.text)
+		}
+	}
+	return nil
+}
+
+// open returns the document to rank, and its text where the running evictd made it.
+func (f *rankFlags) open(cmd *cobra.Command, signal pressure.Signal) (*status.Document, []byte, error) {
+	if f.snapshot == "" {
+		return askStatus(cmd.Context(), f.address, &status.Query{Signal: f.signal, Disk: signal.OnDisk() || f.save != ""})
+	}
+	file := cmd.InOrStdin()
+	if f.snapshot != standardStream {
+		opened, err := os.Open(f.snapshot)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--snapshot: %w", err)
+		}
+		defer opened.Close() //nolint:errcheck // it was read
+		file = opened
+	}
+	d, err := status.Read(file)
+	if err == nil && f.config != "" {
+		err = f.replaceConfiguration(d)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("--snapshot %s: %w", f.snapshot, err)
+	}
+	d.Rank(signal)
+	return d, nil, nil
+}
+
+// replaceConfiguration puts the file in place of the configuration in a document, to see what would
+// change with it.
+func (f *rankFlags) replaceConfiguration(d *status.Document) error {
+	loaded, err := config.Load(f.config)
+	if err != nil {
+		return fmt.Errorf("loading --config %s: %w", f.config, err)
+	}
+	for _, key := range loaded.LabelKeys() {
+		if !slices.Contains(d.Configuration.LabelKeys(), key) {
+			return fmt.Errorf("--config %s: a selector reads the label %q, and an agent keeps only labels that its own configuration reads: run one with that configuration", f.config, key)
+		}
+	}
+	d.Configuration = loaded
+	return nil
+}
+
+// answer saves and prints what was asked for.
+func (f *rankFlags) answer(w io.Writer, d *status.Document, text []byte, signal pressure.Signal) error {
+	switch {
+	case f.save == standardStream:
+		_, err := io.Copy(w, bytes.NewReader(text))
+		return err
+	case f.save != "":
+		if err := status.Save(f.save, text); err != nil {
+			return fmt.Errorf("--save %s: %w", f.save, err)
 		}
 	}
 	switch {
-	case f.save == standardStream:
-		return nil
 	case f.why != "":
-		return writeWhy(w, seen, f.why)
+		return d.WriteWhy(w, signal, f.why)
+	case d.Ranking == nil:
+		return errors.New(d.Unranked)
+	case f.output == formatJSON:
+		return writeJSON(w, d.Ranking)
+	case f.output == formatYAML:
+		written, err := yaml.Marshal(d.Ranking)
+		if err != nil {
+			return fmt.Errorf("writing the ranking as YAML: %w", err)
+		}
+		_, err = w.Write(written)
+		return err
 	default:
-		return writeReport(w, f.output, newRankReport(seen))
+		return d.Ranking.WriteTable(w, f.output == formatWide)
 	}
 }
 
-// frame returns one frame of --watch.
-func (r *ranker) frame(ctx context.Context, flags *rankFlags) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, rankTimeout)
-	defer cancel()
-	seen, err := r.look(ctx)
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s  node %s  %s\n\n", seen.node.Time.Local().Format(time.DateTime), seen.node.NodeName, available(seen))
-	if err = writeReport(&text, flags.output, newRankReport(seen)); err != nil {
-		return "", err
-	}
-	for _, note := range seen.notes {
-		fmt.Fprintf(&text, "\n%s\n", wording.OneLine(note))
-	}
-	return text.String(), nil
+// writeJSON writes a value as indented JSON.
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
 }

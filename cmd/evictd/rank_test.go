@@ -4,16 +4,14 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/evictd/evictd/internal/snapshot"
+	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/testing/golden"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -24,7 +22,7 @@ func compare(t *testing.T, path, got string) {
 	golden.Compare(t, path, got, *update, "go test ./cmd/evictd -update")
 }
 
-const example = "testdata/rank/worker-1.yaml"
+const example = "testdata/rank/worker-1.json"
 
 // ranked calls `evictd rank --snapshot` and fails the test unless it succeeds and prints
 // nothing but the ranking.
@@ -37,10 +35,9 @@ func ranked(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// The worked example, in every format, without a cluster, a node or a configuration.
-func TestRecordedNodeIsRanked(t *testing.T) {
-	t.Setenv("NODE_NAME", "another-node") // the node that evictd runs on does not matter
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+// The worked example, in every format, without a cluster, a node or a running evictd.
+func TestSavedDocumentIsRanked(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"table.txt":      {"-o", "table"},
 		"wide.txt":       {"-o", "wide"},
@@ -59,6 +56,7 @@ func TestRecordedNodeIsRanked(t *testing.T) {
 		"itself-why.txt": {"--why", "evictd/evictd-jtzhr"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			compare(t, "testdata/rank/"+name, ranked(t, append([]string{"--snapshot", example}, args...)...))
 		})
 	}
@@ -75,8 +73,7 @@ func TestWhyNamesBothNeighboursAndTheDecidingKeys(t *testing.T) {
 		"Candidate 5, shop/cart-5d9f8-xm2vn, goes after it",
 		"web-6b7c9-4tkqd 146.0Mi  web-6b7c9-9s2hw 119.0Mi  decides: the larger goes first",
 		"web-6b7c9-9s2hw 100  cart-5d9f8-xm2vn 1000  decides: the lower goes first",
-		"root.shop is a fence with offset 100, so that root counts it as 100",
-		"Budget: blocked by web.",
+		"100 in root.shop (a fence, offset 100)\n  100 in root\n",
 	} {
 		if !strings.Contains(story, want) {
 			t.Errorf("the story lacks %q:\n%s", want, story)
@@ -97,30 +94,10 @@ func TestDocsShowTheWorkedExample(t *testing.T) {
 	}
 }
 
-// A snapshot that is saved again, as JSON, gives the same ranking: nothing is lost.
-func TestSnapshotWrittenAgainRanksTheSame(t *testing.T) {
-	t.Parallel()
-	seen, err := snapshot.Load(example)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "again.json")
-	if err = seen.Save(path); err != nil {
-		t.Fatal(err)
-	}
-	for _, signal := range rankable() {
-		args := []string{"--signal", signal.String(), "-o", "json"}
-		want := ranked(t, append([]string{"--snapshot", example}, args...)...)
-		if diff := cmp.Diff(want, ranked(t, append([]string{"--snapshot", path}, args...)...)); diff != "" {
-			t.Errorf("%s (-YAML +JSON):\n%s", signal, diff)
-		}
-	}
-}
-
 // JSON and YAML have the same content.
-func TestReportIsTheSameInJSONAndYAML(t *testing.T) {
+func TestRankingIsTheSameInJSONAndYAML(t *testing.T) {
 	t.Parallel()
-	var fromJSON, fromYAML rankReport
+	var fromJSON, fromYAML status.Ranking
 	if err := json.Unmarshal([]byte(ranked(t, "--snapshot", example, "-o", "json")), &fromJSON); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +112,7 @@ func TestReportIsTheSameInJSONAndYAML(t *testing.T) {
 // Another configuration replaces the recorded one.
 func TestConfigBesideASnapshotTakesItsPlace(t *testing.T) {
 	t.Parallel()
-	var report rankReport
+	var report status.Ranking
 	text := ranked(t, "--snapshot", example, "-o", "json", "--config", configFile(t, head+"protect: {barePods: false, withinRequests: never}\n"))
 	if err := json.Unmarshal([]byte(text), &report); err != nil {
 		t.Fatal(err)
@@ -165,88 +142,62 @@ func TestRankProtectsPodsWithinTheirRequests(t *testing.T) {
 	}
 }
 
-func TestWhyOfAPodThatIsNotThere(t *testing.T) {
+// What cannot be answered from a document is one sentence, and exit code 1.
+func TestRankWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	const want = "evictd: --why shop/web: no such pod on node worker-1; evictd knows 12 there, and lists them without --why\n"
-	if code, stdout, stderr := call(t, "rank", "--snapshot", example, "--why", "shop/web"); code != exitFault || stdout != "" || stderr != want {
-		t.Errorf("code %d, stdout %q, stderr %q; want 1, nothing and %q", code, stdout, stderr, want)
+	broken, unranked := writeFile(t, "node.json", head), writeFile(t, "node.json", strings.Replace(readFile(t, example), `"diskMeasured"`, `"lastTick"`, 1))
+	selector := configFile(t, head+"protect: {podSelector: {matchLabels: {tier: gold}}}\n")
+	for want, args := range map[string][]string{
+		"no pod shop/web on node worker-1; evictd knows 12 there, and evictd rank lists them": {"--snapshot", example, "--why", "shop/web"},
+		"--snapshot " + broken + ": reading the document: ":                                   {"--snapshot", broken},
+		"--snapshot: open none.json: no such file or directory":                               {"--snapshot", "none.json"},
+		"the pods' disk use was not measured when this was saved; rank it for memory":         {"--snapshot", unranked, "--signal", "nodefs.available"},
+		`a selector reads the label "tier", and an agent keeps only labels that`:              {"--snapshot", example, "--config", selector},
+	} {
+		code, stdout, stderr := call(t, append([]string{"rank"}, args...)...)
+		if code != exitFault || stdout != "" || !strings.HasPrefix(stderr, "evictd: ") || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: code %d, stdout %q, stderr %q; want 1 and one line with %q", args, code, stdout, stderr, want)
+		}
 	}
 }
 
-// Each protection has its own advice.
-func TestEachProtectionHasAdvice(t *testing.T) {
-	t.Parallel()
-	general := advice("no such protection")
-	for _, protection := range rank.Protections() {
-		if advice(protection) == general {
-			t.Errorf("%q has no advice: write one in rank_advice.go", protection)
-		}
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return string(text)
 }
 
 // Contradicting flags are rejected before anything is opened, with one sentence that says
 // why.
 func TestFlagsOfRankThatDoNotGoTogether(t *testing.T) {
-	t.Setenv("NODE_NAME", "")
-	there := writeFile(t, "there.json", "mine")
-	live := []string{"--config", "c", "--node-name", "n"}
-	recorded := []string{"--snapshot", "s"}
-	for name, test := range map[string]struct {
-		base []string
-		args []string
-		want string
-	}{
-		"node":          {recorded, []string{"--node-name", "n"}, "--snapshot and --node-name do not go together: the snapshot says which node it is of"},
-		"kubeconfig":    {recorded, []string{"--kubeconfig", "k"}, "--snapshot and --kubeconfig do not go together: no API server is read"},
-		"cgroup":        {recorded, []string{"--kubepods-cgroup", "k"}, "--snapshot and --kubepods-cgroup do not go together: no machine is read"},
-		"host":          {recorded, []string{"--host-root", "/"}, "--snapshot and --host-root do not go together: no machine is read"},
-		"budgets":       {recorded, []string{"--budgets", "1"}, "--snapshot and --budgets do not go together: the snapshot contains them"},
-		"save":          {recorded, []string{"--save", "x"}, "--snapshot and --save do not go together: it is saved already: copy the file"},
-		"watch":         {recorded, []string{"--watch"}, "--snapshot and --watch do not go together: it does not change"},
-		"save watch":    {live, []string{"--save", "x", "-w"}, "--save and --watch do not go together: a snapshot is of one moment"},
-		"why watch":     {live, []string{"--why", "a/b", "-w"}, "--why and --watch do not go together: the story is longer than a screen: watch the table"},
-		"why output":    {live, []string{"--why", "a/b", "-o", "json"}, "--why and --output do not go together: the story is prose; leave --output out"},
-		"watch JSON":    {live, []string{"-w", "-o", "json"}, "--watch and --output json do not go together: a refresh that fails has no place in a stream of documents; call evictd rank -o json in a loop"},
-		"stdout":        {live, []string{"--save", "-", "-o", "wide"}, "--save - writes the snapshot to stdout and no ranking: leave --output and --why out, or name a file"},
-		"interval":      {live, []string{"--interval", "1s"}, "--interval is for --watch: add it, or leave --interval out"},
-		"interval 1ms":  {live, []string{"-w", "--interval", "1ms"}, "--interval 1ms: write at least 500ms; each look lists the node's pods"},
-		"fewer budgets": {live, []string{"--budgets", "-1"}, "--budgets -1: write 0 to ask about none, or how many candidates to ask about"},
-		"why no pod":    {live, []string{"--why", "web"}, `--why "web": write NAMESPACE/POD`},
-		"why nothing":   {live, []string{"--why", ""}, `--why "": write NAMESPACE/POD`},
-		"no snapshot":   {live, []string{"--snapshot", ""}, "--snapshot is empty: name a file, or - for stdin"},
-		"no file":       {live, []string{"--save", ""}, "--save is empty: name a file, or - for stdout"},
-		"overwrite":     {live, []string{"--save", there}, "--save " + there + ": the file is there already; name another one, or remove it first"},
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"--snapshot and --http-bind-address do not go together: no evictd is asked":                           {"--snapshot", "s", "--http-bind-address", ":1"},
+		"--snapshot and --save do not go together: it is saved already: copy the file":                        {"--snapshot", "s", "--save", "x"},
+		"--why and --output do not go together: the story is prose; leave --output out":                       {"--why", "a/b", "-o", "json"},
+		"--save - writes the document to stdout and no ranking: leave --output and --why out, or name a file": {"--save", "-", "-o", "wide"},
+		`--why "web": write NAMESPACE/POD`:                                                                    {"--why", "web"},
+		`--why "": write NAMESPACE/POD`:                                                                       {"--why", ""},
+		"--save is empty: name a file, or - for stdout":                                                       {"--save", ""},
+		"--snapshot is empty: name a file, or - for stdin":                                                    {"--snapshot", ""},
+		"--config is for --snapshot: a running evictd ranks by its own configuration":                         {"--config", "c"},
+		"unknown flag: --host-root (see evictd rank --help)":                                                  {"--host-root", "/host"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := call(t, append(append([]string{"rank"}, test.base...), test.args...)...)
-			if code != exitUsage || stdout != "" || stderr != "evictd: "+test.want+"\n" {
-				t.Errorf("code %d, stdout %q, stderr %q; want 2, nothing and %q", code, stdout, stderr, test.want)
-			}
-		})
+		code, stdout, stderr := call(t, append([]string{"rank"}, args...)...)
+		if code != exitUsage || stdout != "" || stderr != "evictd: "+want+"\n" {
+			t.Errorf("%q: code %d, stdout %q, stderr %q; want 2, nothing and %q", args, code, stdout, stderr, want)
+		}
 	}
 }
 
-// An error in a snapshot names its file.
-func TestUnusableSnapshot(t *testing.T) {
+// The content of a document cannot move the reader's cursor.
+func TestNothingInADocumentReachesTheTerminalRaw(t *testing.T) {
 	t.Parallel()
-	path := writeFile(t, "node.json", head)
-	code, stdout, stderr := call(t, "rank", "--snapshot", path)
-	if code != exitFault || stdout != "" || !strings.HasPrefix(stderr, "evictd: --snapshot "+path+": reading the snapshot: ") || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("code %d, stdout %q, stderr %q; want 1 and one line about the file", code, stdout, stderr)
-	}
-}
-
-// The content of a snapshot cannot move the reader's cursor.
-func TestNothingInASnapshotReachesTheTerminalRaw(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hostile := strings.ReplaceAll(string(text), "reports run to their end", `\u001b[2J\u0007`)
-	hostile = strings.ReplaceAll(hostile, "name: exporter-5f6b7-pv4tr", `name: "x\u001b[31m"`)
-	path := writeFile(t, "node.yaml", hostile)
-	for _, args := range [][]string{{"-o", "wide"}, {"--why", "batch/report-9zqfl"}, {"--why", "tools/x\x1b[31m"}} {
+	path := writeFile(t, "node.json", strings.ReplaceAll(readFile(t, example), `"exporter-5f6b7-pv4tr"`, `"x\u001b[31m"`))
+	for _, args := range [][]string{{"-o", "wide"}, {"--why", "tools/x\x1b[31m"}} {
 		printed := ranked(t, append([]string{"--snapshot", path}, args...)...)
 		if strings.ContainsAny(printed, "\x1b\x07") || !strings.Contains(printed, `\x1b[`) {
 			t.Errorf("%q prints\n%q", args, printed)

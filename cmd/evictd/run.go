@@ -39,7 +39,7 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 	flags.add(cmd.Flags())
 	flags.addFiles(cmd.Flags())
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict no pod: every request is a server-side dry run")
-	cmd.Flags().StringVar(&flags.address, "http-bind-address", ":9464", "where /metrics, /livez, /readyz and /debug/decisions are served")
+	cmd.Flags().StringVar(&flags.address, "http-bind-address", defaultAddress, "where /metrics, /livez, /readyz, /debug/decisions and /debug/status are served")
 	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringVar(&flags.logFormat, "log-format", "json", "json or console")
 	return cmd

@@ -15,6 +15,7 @@ import (
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/httpd"
+	"github.com/evictd/evictd/internal/status"
 )
 
 // lastConfigFile is the file in --state-dir that holds the last configuration that was
@@ -107,6 +108,9 @@ func idle(ctx context.Context, flags *runFlags, logger *zap.Logger, refused erro
 	d.server = httpd.New(registry, httpd.Options{
 		Addr: flags.address, Live: func() error { return nil }, Ready: d.refused.ready, Note: d.refused.sentence,
 		Decisions: d.recorder.Decisions(),
+		Status: status.Handler(func(context.Context, *status.Query) (*status.Document, error) {
+			return nil, d.refused.ready()
+		}),
 	})
 	if err := d.listen(ctx); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/status"
 )
 
 // eventsServer is an API server that accepts Events and handles nothing else.
@@ -122,7 +123,7 @@ func (r *startRig) start() (log *journal, end func()) {
 }
 
 // page returns the content of one of evictd's pages.
-func (r *startRig) page(path string) (status int, text string) {
+func (r *startRig) page(path string) (code int, text string) {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.bindAddress+path, http.NoBody)
 	if err != nil {
@@ -149,18 +150,24 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	r.write(nonsense)
 	log, end := r.start()
 	log.await(patience(t), t, "configuration refused at the start")
-	if status, _ := r.page("/livez"); status != http.StatusOK {
-		t.Errorf("/livez: %d", status)
+	if code, _ := r.page("/livez"); code != http.StatusOK {
+		t.Errorf("/livez: %d", code)
 	}
-	status, text := r.page("/readyz")
-	if status != http.StatusServiceUnavailable || !strings.Contains(text, insteadIdle) || !strings.Contains(text, "nonsense") {
-		t.Errorf("/readyz: %d %s", status, text)
+	for _, page := range []string{"/readyz", "/debug/status"} {
+		code, text := r.page(page)
+		if code != http.StatusServiceUnavailable || !strings.Contains(text, insteadIdle) || !strings.Contains(text, "nonsense") {
+			t.Errorf("%s: %d %s", page, code, text)
+		}
 	}
 	if _, text := r.page("/metrics"); !strings.Contains(text, "evictd_config_last_reload_successful 0") || !strings.Contains(text, "evictd_dry_run 1") {
 		t.Errorf("/metrics:\n%s", text)
 	}
 	r.write(memoryOnly)
 	log.await(patience(t), t, "started")
+	code, page := r.page("/debug/status")
+	if d, err := status.Read(strings.NewReader(page)); code != http.StatusOK || err != nil || d.NodeName != "node-1" || d.Summary.Mode == "" {
+		t.Errorf("/debug/status: %d, %v: %s", code, err, page)
+	}
 	end()
 	if r.server.count("Node ConfigurationRefused") != 1 || r.server.count("Pod ConfigurationRefused") != 1 {
 		t.Errorf("Events %v", r.server.told)
@@ -193,9 +200,9 @@ func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
 	log, end = r.start()
 	log.await(patience(t), t, "started")
 	log.await(patience(t), t, "configuration refused at the start")
-	status, text := r.page("/readyz")
-	if status != http.StatusServiceUnavailable || !strings.Contains(text, insteadLast) || !strings.Contains(text, "nonsense") {
-		t.Errorf("/readyz: %d %s", status, text)
+	code, text := r.page("/readyz")
+	if code != http.StatusServiceUnavailable || !strings.Contains(text, insteadLast) || !strings.Contains(text, "nonsense") {
+		t.Errorf("/readyz: %d %s", code, text)
 	}
 	if _, text := r.page("/metrics"); !strings.Contains(text, "evictd_dry_run 1") {
 		t.Error("it is not in dry run")

@@ -36,8 +36,8 @@ func TestWrongCallsSayWhatToDo(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no command":           {nil, []string{"name a command: completion, config, doctor, rank, run or version (see evictd --help)"}},
-		"no such command":      {[]string{"evict"}, []string{`no command "evict": name a command: completion, config, doctor, rank, run or version (see evictd --help)`}},
+		"no command":           {nil, []string{"name a command: completion, config, doctor, rank, run, status or version (see evictd --help)"}},
+		"no such command":      {[]string{"evict"}, []string{`no command "evict": name a command: completion, config, doctor, rank, run, status or version (see evictd --help)`}},
 		"no such config":       {[]string{"config", "show"}, []string{`no command "show": name a command: defaults or validate (see evictd config --help)`}},
 		"no such shell":        {[]string{"completion", "tcsh"}, []string{"name one shell: bash, zsh or fish (see evictd completion --help)"}},
 		"validate nothing":     {[]string{"config", "validate"}, []string{"name one configuration file, not 0: evictd config validate FILE"}},
@@ -50,12 +50,13 @@ func TestWrongCallsSayWhatToDo(t *testing.T) {
 			"--config is missing: name the configuration file",
 			"--node-name is missing and $NODE_NAME is not set: name the node",
 		}},
-		"log level":    {append([]string{"run", "--log-level=loud"}, where...), []string{`--log-level "loud": write debug, info, warn or error`}},
-		"mute level":   {append([]string{"run", "--log-level=fatal"}, where...), []string{`--log-level "fatal": write debug, info, warn or error`}},
-		"log format":   {append([]string{"run", "--log-format=xml"}, where...), []string{`--log-format "xml": write json or console`}},
-		"output":       {append([]string{"rank", "-oxml"}, where...), []string{`--output "xml": write table, wide, json or yaml`}},
-		"signal":       {append([]string{"rank", "--signal=memory"}, where...), []string{`--signal "memory": no such signal; ` + signalNames}},
-		"stall signal": {append([]string{"rank", "--signal=memory.stall"}, where...), []string{`--signal "memory.stall": no pod uses stall time; in a stall pods go in the order of memory.available; ` + signalNames}},
+		"log level":     {append([]string{"run", "--log-level=loud"}, where...), []string{`--log-level "loud": write debug, info, warn or error`}},
+		"mute level":    {append([]string{"run", "--log-level=fatal"}, where...), []string{`--log-level "fatal": write debug, info, warn or error`}},
+		"log format":    {append([]string{"run", "--log-format=xml"}, where...), []string{`--log-format "xml": write json or console`}},
+		"status output": {[]string{"status", "-oyaml"}, []string{`--output "yaml": write table or json`}},
+		"output":        {[]string{"rank", "-oxml"}, []string{`--output "xml": write table, wide, json or yaml`}},
+		"signal":        {[]string{"rank", "--signal=memory"}, []string{`--signal "memory": no such signal; ` + signalNames}},
+		"stall signal":  {[]string{"rank", "--signal=memory.stall"}, []string{`--signal "memory.stall": no pod uses stall time; in a stall pods go in the order of memory.available; ` + signalNames}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := call(t, test.args...)
@@ -119,7 +120,7 @@ func TestUnusableKubeconfigs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := writeFile(t, "kubeconfig", test.content)
-			code, _, stderr := call(t, "rank", "--config", configFile(t, head), "--node-name", "n", "--kubeconfig", path)
+			code, _, stderr := call(t, "run", "--config", configFile(t, head), "--node-name", "n", "--kubeconfig", path)
 			if code != exitFault || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "evictd: ") ||
 				!strings.Contains(stderr, "--kubeconfig "+path+": ") || !strings.Contains(stderr, test.want) {
 				t.Errorf("code %d, stderr %q; want one line about --kubeconfig %s that holds %q", code, stderr, path, test.want)
@@ -134,7 +135,7 @@ func TestUnusableKubeconfigs(t *testing.T) {
 func TestCredentialsOutsideACluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "")
-	code, _, stderr := call(t, "rank", "--config", configFile(t, head), "--node-name", "n")
+	code, _, stderr := call(t, "run", "--config", configFile(t, head), "--node-name", "n")
 	want := "evictd: looking for credentials: evictd does not run in a pod here; name a --kubeconfig\n"
 	if code != exitFault || stderr != want {
 		t.Errorf("code %d, stderr %q; want 1 and %q", code, stderr, want)

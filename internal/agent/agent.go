@@ -30,13 +30,14 @@ import (
 type Agent struct {
 	active
 
-	options  Options
-	measurer *measure.Measurer
-	executor *execute.Executor
-	planned  *decide.Decision // the plan's that the executor carries out; nil when it has none
-	compared time.Time        // when that was last compared with what the pods use
-	journal  journal
-	progress progress
+	options   Options
+	measurer  *measure.Measurer
+	executor  *execute.Executor
+	planned   *decide.Decision // the plan's that the executor carries out; nil when it has none
+	compared  time.Time        // when that was last compared with what the pods use
+	journal   journal
+	progress  progress
+	documents documents // for those who ask at /debug/status
 
 	// What is remembered, and kept for the next process.
 	victims   *inflight.Tracker
@@ -74,6 +75,7 @@ func New(options Options) (*Agent, error) {
 		incidents: incident.New(incident.Sources{
 			OOMKills: options.OOMKills, Pods: options.Pods.List, Fault: options.Recorder.Failed,
 		}),
+		documents: documents{asks: make(chan statusAsk)},
 	}
 	a.victims, a.executor = a.newVictims(), a.newExecutor()
 	a.keeper.to, a.keeper.export = options.Memory, a.export
@@ -162,6 +164,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	var ticked time.Time
 	wake := a.options.Wake
 	for {
+		a.answerAsks(ctx)
 		select {
 		case <-ctx.Done():
 			if a.planned != nil {
@@ -171,6 +174,9 @@ func (a *Agent) Run(ctx context.Context) error {
 			return nil
 		case adopt := <-a.reload:
 			adopt()
+		case ask := <-a.documents.asks:
+			a.documents.waiting = append(a.documents.waiting, ask)
+			continue
 		case <-a.options.Acting: // the tick asks
 		case done := <-a.executor.Reports():
 			a.takeReport(done)

@@ -16,7 +16,6 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -431,56 +430,4 @@ func TestAgentWithoutASourceOfDiskUse(t *testing.T) {
 			t.Errorf("%d evictions; decision %+v", len(n.evictions), d)
 		}
 	})
-}
-
-// TestRankNow: RankNow works as the agent does: the same pods in the same order.
-func TestRankNow(t *testing.T) {
-	t.Parallel()
-	n := newFakeNode(1000)
-	n.run("self", 500, 0)
-	n.run("modest", 100, 200)
-	n.run("greedy", 300, 100)
-	n.run("unread", 300, 0)
-	n.pods["uid-unread"].noCgroup = true
-	source := measure.Source{
-		Cgroups: n, Self: nodepods.Self{UID: "uid-self"},
-		Disk: &fakeDisk{node: n, measured: map[string]usage.DiskUse{"uid-modest": measuretest.DiskUse(9, 9, 9, 9), "uid-greedy": measuretest.DiskUse(5, 5, 5, 5)}},
-	}
-	for signal, want := range map[pressure.Signal][]string{
-		pressure.MemoryAvailable: {"greedy", "modest"},
-		pressure.PIDAvailable:    {"greedy", "modest"},
-		pressure.NodeFSAvailable: {"modest", "greedy"},
-	} {
-		ranking, unread, err := measure.RankNow(t.Context(), signal, n.List(), source, rank.Rules{})
-		if err != nil || unread != nil {
-			t.Fatalf("%v: %v, %v", signal, err, unread)
-		}
-		var names []string
-		for _, e := range ranking.Candidates {
-			names = append(names, e.Pod.Name)
-		}
-		if diff := cmp.Diff(want, names); diff != "" {
-			t.Errorf("%v (-want +got):\n%s", signal, diff)
-		}
-		reasons := map[string]rank.Protection{}
-		for _, e := range ranking.Protected {
-			reasons[e.Pod.Name] = e.Protection
-		}
-		if diff := cmp.Diff(map[string]rank.Protection{"self": rank.ProtectedSelf, "unread": rank.ProtectedNoUsageSample}, reasons); diff != "" {
-			t.Errorf("%v, protected (-want +got):\n%s", signal, diff)
-		}
-	}
-}
-
-func TestRankNowWithoutAReading(t *testing.T) {
-	t.Parallel()
-	n := newFakeNode(1000)
-	n.run("a", 1, 0)
-	n.unread = errPlanted()
-	source := measure.Source{Cgroups: n, Disk: &fakeDisk{node: n, err: errPlanted()}}
-	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.NodeFSAvailable} {
-		if ranking, _, err := measure.RankNow(t.Context(), signal, n.List(), source, rank.Rules{}); err == nil {
-			t.Errorf("%v: a ranking from nothing: %+v", signal, ranking)
-		}
-	}
 }

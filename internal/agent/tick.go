@@ -27,6 +27,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.keeper.saveChanged()
 	a.warmUp(sample)
 	a.ticked(started, sample, verdict)
+	a.documents.see(started, sample, verdict)
 	return next
 }
 

@@ -54,10 +54,10 @@ func (p *Policy) overdueGrace() int64 {
 	return p.OverdueGrace
 }
 
-// kubeletLine returns the threshold at which the kubelet evicts at once, in evictd's measure of the
+// KubeletLine returns the threshold at which the kubelet evicts at once, in evictd's measure of the
 // signal; 0 when that is not known. Gap is by how much memory.available is less by the kubelet's
 // definition than by the kernel's, in bytes.
-func (p *Policy) kubeletLine(now *pressure.Pressure, gap int64) int64 {
+func (p *Policy) KubeletLine(now *pressure.Pressure, gap int64) int64 {
 	signal, line := now.Threshold.Signal, int64(0)
 	theirs, has := signal.Kubelets()
 	for i := range p.KubeletHard {

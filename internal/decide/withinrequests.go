@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/evictd/evictd/internal/wording"
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -45,7 +44,7 @@ func (r *Remainder) RunsOut() bool {
 func (s *Situation) remainder() Remainder {
 	p := &s.Pressure
 	return Remainder{
-		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Kubelet: s.Policy.kubeletLine(p, s.KubeletGap),
+		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Kubelet: s.Policy.KubeletLine(p, s.KubeletGap),
 	}
 }
 
@@ -74,21 +73,6 @@ func (m WithinRequests) Withhold(ranking *rank.Ranking, nearExhaustion bool) (wi
 		return rank.ProtectedWithinRequests
 	})
 	return withheld
-}
-
-// WithholdNow protects the pods within their requests in a ranking of one moment, as far as that
-// moment shows whether they may be evicted: seen is the signal's reading. So they are candidates once
-// less than half of a hard threshold is left.
-func (m WithinRequests) WithholdNow(
-	ranking *rank.Ranking, signal pressure.Signal, thresholds []pressure.Threshold, seen pressure.Observation,
-) {
-	left := Remainder{Available: seen.Available}
-	for i := range thresholds {
-		if t := &thresholds[i]; t.Hard && t.Signal == signal && seen.State == pressure.Known {
-			left.Hard, left.Line = true, max(left.Line, t.Quantity.Of(seen.Capacity))
-		}
-	}
-	m.Withhold(ranking, left.RunsOut())
 }
 
 // AllWithinRequests says that the pods do not use up the node, where to look, and when one of them

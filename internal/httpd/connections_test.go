@@ -70,30 +70,32 @@ func TestFaultIdleConnectionsAreBounded(t *testing.T) {
 // A page that is asked many times at once says so.
 func TestFaultEachPageHasALimitOfRequests(t *testing.T) {
 	t.Parallel()
-	entered, leave := make(chan struct{}), make(chan struct{})
-	url, _, _ := serve(t, checks{}, func(w http.ResponseWriter, r *http.Request) {
-		entered <- struct{}{}
-		<-leave
-		list(w, r)
-	})
-	answers := make(chan error, 4)
-	for range 4 {
-		go func() {
-			_, err := dial(t, url, "127.0.0.1", "/debug/decisions")
-			answers <- err
-		}()
-		<-entered
-	}
-	if status, body := ask(t, http.MethodGet, url+"/debug/decisions"); status != http.StatusServiceUnavailable {
-		t.Errorf("the fifth request: %d %q", status, body)
-	}
-	if status, _ := ask(t, http.MethodGet, url+"/livez"); status != http.StatusOK {
-		t.Errorf("/livez = %d meanwhile", status)
-	}
-	close(leave)
-	for range 4 {
-		if err := <-answers; err != nil {
-			t.Error(err)
+	for page, most := range map[string]int{"/debug/decisions": 4, "/debug/status": 2} {
+		entered, leave := make(chan struct{}), make(chan struct{})
+		url, _, _ := serve(t, checks{}, func(w http.ResponseWriter, r *http.Request) {
+			entered <- struct{}{}
+			<-leave
+			list(w, r)
+		})
+		answers := make(chan error, most)
+		for range most {
+			go func() {
+				_, err := dial(t, url, "127.0.0.1", page)
+				answers <- err
+			}()
+			<-entered
+		}
+		if status, body := ask(t, http.MethodGet, url+page); status != http.StatusServiceUnavailable {
+			t.Errorf("%s, one more than %d requests: %d %q", page, most, status, body)
+		}
+		if status, _ := ask(t, http.MethodGet, url+"/livez"); status != http.StatusOK {
+			t.Errorf("/livez = %d meanwhile", status)
+		}
+		close(leave)
+		for range most {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
@@ -107,7 +109,7 @@ func TestMain(m *testing.M) {
 	}
 	well := func() error { return nil }
 	server := httpd.New(prometheus.NewRegistry(), httpd.Options{
-		Addr: "127.0.0.1:0", Decisions: http.HandlerFunc(list), Live: well, Ready: well,
+		Addr: "127.0.0.1:0", Decisions: http.HandlerFunc(list), Status: http.HandlerFunc(list), Live: well, Ready: well,
 	})
 	if err := server.Listen(context.Background()); err != nil {
 		panic(err)

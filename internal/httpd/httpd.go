@@ -24,6 +24,8 @@ const (
 	// answered at once, and many may come together.
 	maxRequests = 4
 	maxProbes   = 32
+	// maxDocuments is lower: such a page may take a MiB.
+	maxDocuments = 2
 )
 
 // Options are the server's settings; every field but Note is required.
@@ -37,8 +39,8 @@ type Options struct {
 	// Note returns a sentence that /readyz has beside ok; "" when there is none to
 	// say. Nil means that there never is.
 	Note func() string
-	// Decisions serves /debug/decisions.
-	Decisions http.Handler
+	// Decisions serves /debug/decisions, and Status /debug/status.
+	Decisions, Status http.Handler
 }
 
 // Server serves evictd's pages.
@@ -55,6 +57,7 @@ func New(gatherer prometheus.Gatherer, options Options) *Server {
 	mux.Handle("GET /livez", limited(maxProbes, probe(options.Live, nil)))
 	mux.Handle("GET /readyz", limited(maxProbes, probe(options.Ready, options.Note)))
 	mux.Handle("GET /debug/decisions", limited(maxRequests, options.Decisions))
+	mux.Handle("GET /debug/status", limited(maxDocuments, options.Status))
 	open := connections{by: map[string]int{}}
 	return &Server{
 		addr: options.Addr,

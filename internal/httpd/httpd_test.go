@@ -30,7 +30,7 @@ func serve(tb testing.TB, c checks, decisions http.HandlerFunc) (string, context
 	up.Set(42)
 	registry.MustRegister(up)
 	server := httpd.New(registry, httpd.Options{
-		Addr: "127.0.0.1:0", Decisions: decisions,
+		Addr: "127.0.0.1:0", Decisions: decisions, Status: decisions,
 		Live:  func() error { return c.live },
 		Ready: func() error { return c.ready },
 		Note:  func() string { return c.note },
@@ -77,6 +77,7 @@ func TestPages(t *testing.T) {
 		{well, "GET", "/livez", 200, "ok\n"},
 		{well, "GET", "/readyz", 200, "ok\n"},
 		{well, "GET", "/debug/decisions", 200, "[]\n"},
+		{well, "GET", "/debug/status?signal=pid.available", 200, "[]\n"},
 		{well, "GET", "/metrics", 200, "evictd_test 42\n"},
 		{well, "HEAD", "/livez", 200, ""},
 		{noted, "GET", "/livez", 200, "ok\n"},
@@ -147,7 +148,7 @@ func TestListenRefusesATakenPort(t *testing.T) {
 	url, _, _ := serve(t, checks{}, list)
 	none := func() error { return nil }
 	server := httpd.New(prometheus.NewRegistry(), httpd.Options{
-		Addr: strings.TrimPrefix(url, "http://"), Live: none, Ready: none, Decisions: http.HandlerFunc(list),
+		Addr: strings.TrimPrefix(url, "http://"), Live: none, Ready: none, Decisions: http.HandlerFunc(list), Status: http.HandlerFunc(list),
 	})
 	if err := server.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "listening on") {
 		t.Errorf("Listen on a taken port = %v, want an error that names it", err)
@@ -159,7 +160,7 @@ func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	server := httpd.New(prometheus.NewRegistry(), httpd.Options{
-		Addr: "127.0.0.1:0", Decisions: http.HandlerFunc(list), Ready: func() error { return nil },
+		Addr: "127.0.0.1:0", Decisions: http.HandlerFunc(list), Status: http.HandlerFunc(list), Ready: func() error { return nil },
 		Live: func() error {
 			close(entered)
 			<-leave

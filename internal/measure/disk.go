@@ -46,6 +46,9 @@ func (m *Measurer) Observe(reading Reading) {
 	}
 }
 
+// LastDisk returns the last measurement of the disks; the zero value before the first.
+func (m *Measurer) LastDisk() Reading { return m.disk.Reading }
+
 // disks returns what the last measurement says, where it serves the decision. Unless it is new it requests
 // another one, because a measurement must not delay the loop.
 func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses {

@@ -102,7 +102,7 @@ func (m *Measurer) Images(s *decide.Situation) decide.Images { return m.imagesOf
 // Held returns what each pod's end should free of memory and tasks, by the UID of its cgroup, without a
 // replacement for one that could not be read: then there is an error.
 func (m *Measurer) Held() (map[string]pressure.Amounts, error) {
-	read, err := m.collect()
+	read, err := m.Collect()
 	held := make(map[string]pressure.Amounts, len(read))
 	for i := range read {
 		held[read[i].UID] = expected(&read[i], m.definition)
@@ -119,8 +119,8 @@ func (m *Measurer) Present(uid string) (there, known bool) {
 	return there, err == nil
 }
 
-// collect reads the pods' cgroups. The result is valid until the next reading.
-func (m *Measurer) collect() ([]usage.Pod, error) {
+// Collect reads the pods' cgroups. The result is valid until the next reading.
+func (m *Measurer) Collect() ([]usage.Pod, error) {
 	read, err := m.options.Cgroups.Collect(m.read[:0])
 	m.read = read
 	if err != nil {
@@ -132,7 +132,7 @@ func (m *Measurer) collect() ([]usage.Pod, error) {
 // cgroups reads the pods' cgroups. Pods that could not be read and that no earlier reading
 // stands in for are left out, and so protected; missing are their cgroups' UIDs.
 func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now time.Time) (uses *decide.Uses, missing []string) {
-	read, err := m.collect()
+	read, err := m.Collect()
 	m.lastRead.update(read, now)
 	read, missing = m.bridge(read, err, pods)
 	m.read = read

@@ -38,8 +38,7 @@ const (
 
 // Pod is what evictd knows of a pod of its node. It is created once, when the API server reports
 // the pod, and is not changed after that. It has no field for an environment, a command line, the
-// name of an image or of a secret. Its JSON is what snapshots hold of a pod; the keys of its images
-// are not in it.
+// name of an image or of a secret. Its JSON is what evictd shows of a pod: what the ranking needs.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -47,7 +46,7 @@ type Pod struct {
 	// named by: a static pod's is its configuration's hash, and its mirror in the API has a
 	// UID of its own.
 	UID       string `json:"uid"`
-	CgroupUID string `json:"cgroupUID"`
+	CgroupUID string `json:"-"`
 	// Created is when the API server created the object.
 	Created time.Time `json:"created,omitzero"`
 	// Priority is spec.priority; 0 where there is none.
@@ -69,7 +68,7 @@ type Pod struct {
 	// a bare pod.
 	Owner           string `json:"owner,omitempty"`
 	OwnerUID        string `json:"ownerUID,omitempty"`
-	OwnerAPIVersion string `json:"ownerAPIVersion,omitempty"`
+	OwnerAPIVersion string `json:"-"`
 	// Static says that the kubelet runs the pod from a file; Mirror that it is the API's image
 	// of one; DaemonSet that a DaemonSet owns it; Pinned that its controller wrote the node's
 	// name into it, see pinned.go.
@@ -82,7 +81,7 @@ type Pod struct {
 	// Terminating says that the pod is being deleted, with DeletionGraceSeconds; nil where
 	// that is not written.
 	Terminating          bool   `json:"terminating,omitempty"`
-	DeletionGraceSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty"`
+	DeletionGraceSeconds *int64 `json:"-"`
 	// Finished says that its containers have ended and are not restarted. The kubelet reports this
 	// of a pod that it evicts only once none of them runs any more, and deletes nothing: the pod
 	// stays listed (k8s.io/kubernetes pkg/kubelet/status/status_manager.go, mergePodStatus).
@@ -90,31 +89,21 @@ type Pod struct {
 	// KubeletEvicted says that it has finished because the kubelet evicted it; KubeletEvictedAt is
 	// when, by the kubelet's clock in whole seconds. A pod that the kubelet did not start has the
 	// time of its creation.
-	KubeletEvicted   bool      `json:"kubeletEvicted,omitempty"`
-	KubeletEvictedAt time.Time `json:"kubeletEvictedAt,omitzero"`
+	KubeletEvicted   bool      `json:"-"`
+	KubeletEvictedAt time.Time `json:"-"`
 	// Started says that the status lists containers. RunningContainers are the runtime's ids of
 	// those that run, init and ephemeral ones included.
-	Started           bool     `json:"started,omitempty"`
-	RunningContainers []string `json:"runningContainers,omitempty"`
+	Started           bool     `json:"-"`
+	RunningContainers []string `json:"-"`
 	// DiskVolumes are the names of the volumes whose files are on the node's own disk and
 	// count as the pod's: emptyDir on the default medium, configMap and gitRepo. The kubelet
 	// also names hostPath, whose usage it cannot measure (k8s.io/kubernetes
 	// pkg/kubelet/eviction/helpers.go, localVolumeNames).
-	DiskVolumes []string `json:"diskVolumes,omitempty"`
+	DiskVolumes []string `json:"-"`
 	// OOMKilled are the containers that the status says the kernel has killed.
 	OOMKilled []OOMKilled `json:"-"`
 	// ImageKeys are the keys of the images that the pod names or runs, see [ImageKey].
 	ImageKeys []string `json:"-"`
-}
-
-// Decode returns what evictd keeps of a pod that the caller decodes as the API server writes it,
-// and the name of its node.
-func Decode(into func(object any) error) (pod *Pod, node string, err error) {
-	var object corev1.Pod
-	if err := into(&object); err != nil {
-		return nil, "", err
-	}
-	return FromAPI(&object), object.Spec.NodeName, nil
 }
 
 // FromAPI returns what evictd keeps of a pod. It shares the pod's labels, and no other map or list.

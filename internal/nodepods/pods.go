@@ -194,17 +194,4 @@ func Listed(pods []*Pod, uid string) bool {
 	return slices.ContainsFunc(pods, func(one *Pod) bool { return one.UID == uid })
 }
 
-// List requests the pods of a node from the API server once. The error is the client's own.
-func List(ctx context.Context, client Client, node string) ([]*Pod, error) {
-	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: selector(node)})
-	if err != nil {
-		return nil, err
-	}
-	pods := make([]*Pod, 0, len(list.Items))
-	for i := range list.Items {
-		pods = append(pods, FromAPI(&list.Items[i]))
-	}
-	return pods, nil
-}
-
 func selector(node string) string { return "spec.nodeName=" + node }

@@ -36,7 +36,6 @@ func TestWhereThingsAre(t *testing.T) {
 		t.Errorf("the agent is %+v", a)
 	}
 	for want, flags := range map[string][]string{
-		"--node-name=worker-1 --config=/etc/evictd/evictd.yaml --host-root=/host":                             whereRankLooks(),
 		"--node-name=worker-1 --config=/etc/evictd/evictd.yaml --host-root=/host --state-dir=/var/lib/evictd": whereDoctorLooks(),
 	} {
 		if got := strings.Join(whereThingsAre(&a, flags), " "); got != want {

@@ -16,7 +16,10 @@ import (
 // inPod runs `evictd COMMAND` in the agent's pod, with the flags of its `evictd run` that say where
 // things are, and passes on its output and its exit code.
 func (p *plugin) inPod(ctx context.Context, c *cluster, a *agent, out, errs io.Writer, shared []string, command string, args ...string) error {
-	all := slices.Concat([]string{a.binary, command}, whereThingsAre(a, shared), args)
+	all := append([]string{a.binary, command}, args...)
+	if len(shared) > 0 {
+		all = slices.Concat(all, whereThingsAre(a, shared))
+	}
 	executor, err := c.executor(a, all)
 	if err != nil {
 		return err

@@ -11,13 +11,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// whereRankLooks and whereDoctorLooks are the flags of `evictd run` that those commands have too.
-func whereRankLooks() []string {
-	return []string{"config", "kubeconfig", "kubepods-cgroup", "host-root"}
-}
-
+// whereDoctorLooks are the flags of `evictd run` that doctor has too.
 func whereDoctorLooks() []string {
-	return append(whereRankLooks(), "kubelet-config", "state-dir")
+	return []string{"config", "kubeconfig", "kubepods-cgroup", "host-root", "kubelet-config", "state-dir"}
 }
 
 func (p *plugin) newRankCommand() *cobra.Command {
@@ -31,11 +27,9 @@ func (p *plugin) newRankCommand() *cobra.Command {
 	p.addSignal(cmd)
 	f := cmd.Flags()
 	f.StringP("output", "o", "", "table, wide, json or yaml; table when left out")
-	f.Int("budgets", 0, "for how many candidates budgets are checked, by server-side dry runs; 20 when left out")
 	p.completeWith(cmd, "output", "table", "wide", "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		// --watch is not passed on: the command would go on in the pod after its reader has gone.
-		return p.onNode(cmd, args[0], whereRankLooks(), "rank", given(f, "signal", "output", "budgets")...)
+		return p.onNode(cmd, args[0], nil, "rank", given(f, "signal", "output")...)
 	}
 	return cmd
 }
@@ -82,7 +76,7 @@ func (p *plugin) newWhyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.onNode(cmd, node, whereRankLooks(), "rank", append(given(f, "signal"), "--why="+namespace+"/"+name)...)
+		return p.onNode(cmd, node, nil, "rank", append(given(f, "signal"), "--why="+namespace+"/"+name)...)
 	}
 	return cmd
 }

@@ -109,7 +109,7 @@ func runsInTheAgentsPod(t *testing.T, c *plugin) {
 		stderr string
 	}{
 		{"rank", []string{"rank", c.Node, "-n", c.Namespace}, 0, "1     " + c.Namespace + "/large ", ""},
-		{"rank with flags", []string{"rank", c.Node, "-n", c.Namespace, "-o", "json", "--budgets=0"}, 0, `"name": "large"`, ""},
+		{"rank with flags", []string{"rank", c.Node, "-n", c.Namespace, "-o", "json"}, 0, `"name": "large"`, ""},
 		{"rank of an empty node", []string{"rank", c.nodes[1], "-n", c.Namespace}, 0, c.Namespace + "/evictd-", ""},
 		{"usage", []string{"rank", c.Node, "-n", c.Namespace, "--signal=memory"}, 2, "", `--signal "memory": no such signal`},
 		{"why", []string{"why", c.Namespace + "/small", "--evictd-namespace", c.Namespace}, 0, c.Namespace + "/small", ""},

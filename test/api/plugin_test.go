@@ -55,7 +55,6 @@ func newPlugin(t *testing.T, agents int) *plugin {
 		k := &streamingKubelet{
 			agent: d.Address, ports: map[int32]bool{agentPort: true},
 			paths: map[string]string{"/host": h.Root, "/etc/evictd/evictd.yaml": d.Config, "/evictd": binary},
-			more:  []string{"--kubeconfig=" + evictdtest.Cluster().Kubeconfig()},
 		}
 		k.start(t)
 		c.announce(node, k)

@@ -30,10 +30,8 @@ type streamingKubelet struct {
 	// agent is where the node's evictd listens; ports are those of its container.
 	agent string
 	ports map[int32]bool
-	// paths replaces the beginnings of the paths in a command, as a container's mounts do; more is
-	// added to it.
+	// paths replaces the beginnings of the paths in a command, as a container's mounts do.
 	paths map[string]string
-	more  []string
 }
 
 // start serves with the certificate that the API server expects of a kubelet.
@@ -108,7 +106,11 @@ func (k *streamingKubelet) ExecInContainer(ctx context.Context, _, _, container 
 		}
 		mounted = append(mounted, flag+path)
 	}
-	command := exec.CommandContext(ctx, mounted[0], append(mounted[1:], k.more...)...)
+	more := "--http-bind-address=" + k.agent // which a command in its container would find by itself
+	if mounted[1] == "doctor" {
+		more = "--kubeconfig=" + evictdtest.Cluster().Kubeconfig()
+	}
+	command := exec.CommandContext(ctx, mounted[0], append(mounted[1:], more)...)
 	command.Stdout, command.Stderr = out, errs
 	err := command.Run()
 	if ended, exited := errors.AsType[*exec.ExitError](err); exited {

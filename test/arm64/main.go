@@ -31,7 +31,7 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "../bin/image/linux-arm64/evictd", "evictd for arm64")
 	flag.StringVar(&o.version, "version", "", "the version that it must have")
 	flag.StringVar(&o.debian, "debian", "../bin/vm", "where qemu is kept")
-	flag.StringVar(&o.records, "records", "../cmd/evictd/testdata/rank", "where worker-1.yaml and its ranking table.txt are")
+	flag.StringVar(&o.records, "records", "../cmd/evictd/testdata/rank", "where worker-1.json and its ranking table.txt are")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
@@ -80,7 +80,7 @@ func checkRanking(ctx context.Context, evictd []string, where, records string) e
 	if err != nil {
 		return fmt.Errorf("reading the expected ranking: %w", err)
 	}
-	record := filepath.Join(records, "worker-1.yaml")
+	record := filepath.Join(records, "worker-1.json")
 	got, err := output(ctx, evictd, "rank", "--snapshot", record)
 	if err != nil {
 		return err

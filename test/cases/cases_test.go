@@ -223,7 +223,7 @@ func (p *played) step(s *Step) bool {
 
 func (p *played) seen() *Seen {
 	s := &Seen{command: p.of.Command, gaveUp: p.gaveUp}
-	p.evictd.seen(s, p.node.root)
+	p.evictd.seen(s, p.of, p.node.root)
 	p.api.seen(s)
 	return s
 }

@@ -95,9 +95,9 @@ func (e *evictd) arguments(c *Case, root string) []string {
 			}
 			where = append(where, "--state-dir", dir)
 		}
-	case c.Command == commandDoctor, c.Want.Ranks != nil:
+	case c.Command == commandDoctor:
 		where = append(where, "-o", "json")
-	case strings.Contains(strings.Join(flags, " "), "--snapshot"):
+	case c.Command == commandRank:
 		where = nil
 	}
 	return append(append([]string{c.Command}, where...), flags...)
@@ -115,13 +115,18 @@ func (e *evictd) configure(settings any) error {
 	return os.Rename(e.config+".new", e.config)
 }
 
-// seen adds what evictd said until now.
-func (e *evictd) seen(s *Seen, root string) {
+// seen adds what evictd said until now: for a case about the order, in its document too.
+func (e *evictd) seen(s *Seen, c *Case, root string) {
 	if s.ended = e.isOver(); s.ended {
 		s.exit = e.command.ProcessState.ExitCode()
 	}
 	names := strings.NewReplacer(root, "HOST", filepath.Dir(root)+"/", "")
 	s.log, s.answer = names.Replace(e.log.String()), names.Replace(e.answer.String())
+	if c.Command == commandRun && c.Want.Ranks != nil && !s.ended {
+		if page, code, err := e.get(e.tb.Context(), "/debug/status"); err == nil && code == http.StatusOK {
+			s.answer = page
+		}
+	}
 }
 
 func (e *evictd) isOver() bool {

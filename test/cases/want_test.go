@@ -20,7 +20,7 @@ type Want struct {
 	Never []string `json:"never"`
 	// Exit is the exit code; a run without one must not end.
 	Exit *int `json:"exit"`
-	// Ranks are the candidates of rank, in their order.
+	// Ranks are the candidates, in their order.
 	Ranks *[]string `json:"ranks"`
 	// Checks are states of lines of doctor, one or several separated by "|"; "*" is each other line,
 	// but those of wake-ups, which depend on the machine.
@@ -35,8 +35,8 @@ func (w *Want) check(command string) error {
 	switch {
 	case command != commandRun && (w.Evicts != nil || w.Asks != nil):
 		return fmt.Errorf("evicts, asks: %s evicts no pod", command)
-	case command != commandRank && w.Ranks != nil:
-		return fmt.Errorf("ranks: only rank has an order")
+	case command != commandRank && command != commandRun && w.Ranks != nil:
+		return fmt.Errorf("ranks: %s has no order", command)
 	case command != commandDoctor && len(w.Checks) > 0:
 		return fmt.Errorf("checks: only doctor has lines")
 	}
@@ -143,16 +143,21 @@ func (w *Want) contradicted(s *Seen) bool {
 	return false
 }
 
-// ranked are the candidates in the JSON of rank.
+// ranked are the candidates in the JSON of rank, or in the document of the running evictd.
 func (s *Seen) ranked() []string {
-	var report struct {
+	type ranking struct {
 		Candidates []struct {
 			Name string `json:"name"`
 		} `json:"candidates"`
 	}
-	_ = json.Unmarshal([]byte(s.answer), &report) // what is no report has no candidates
+	var answer struct {
+		ranking
+
+		Ranking ranking `json:"ranking"`
+	}
+	_ = json.Unmarshal([]byte(s.answer), &answer) // what is neither has no candidates
 	names := []string{}
-	for _, c := range report.Candidates {
+	for _, c := range append(answer.Candidates, answer.Ranking.Candidates...) {
 		names = append(names, c.Name)
 	}
 	return names

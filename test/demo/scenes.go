@@ -195,10 +195,7 @@ func (d *demo) tell(decision *node.Decision) {
 
 // rank runs `evictd rank` as an administrator would.
 func (d *demo) rank(ctx context.Context) error {
-	if err := d.node.WriteRankConfiguration(); err != nil {
-		return err
-	}
-	output, err := exec.CommandContext(ctx, d.node.Files.Binary, d.node.RankArguments()...).CombinedOutput() //nolint:gosec // the Makefile built it
+	output, err := exec.CommandContext(ctx, d.node.Files.Binary, "rank").CombinedOutput() //nolint:gosec // the Makefile built it
 	if err != nil {
 		return fmt.Errorf("running evictd rank: %w: %s", err, output)
 	}

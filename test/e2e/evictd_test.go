@@ -122,10 +122,9 @@ func TestMetricsScrapedByAPrometheusParser(t *testing.T) {
 }
 
 func TestRankPrintsTheOrderWithReasons(t *testing.T) {
-	s := newScene(t, true, "")
+	s := newScene(t, true, "protect: {withinRequests: never}\n")
 	s.deploy(node.Workload{Name: "second", UsesMiB: 50, AsksMiB: 100})
 	s.deploy(node.Workload{Name: "first", UsesMiB: 100, AsksMiB: 10})
-	s.must(live.WriteRankConfiguration())
 	var table, order []string
 	s.until("both pods hold their memory", func(ctx context.Context) bool {
 		table, order = runRank(ctx, s)
@@ -148,7 +147,7 @@ func runRank(ctx context.Context, s *scene) (table, order []string) {
 	s.Helper()
 	run := func(format string) []byte {
 		var complaints bytes.Buffer
-		command := exec.CommandContext(ctx, live.Files.Binary, append(live.RankArguments(), "-o", format)...)
+		command := exec.CommandContext(ctx, live.Files.Binary, "rank", "-o", format)
 		command.Stderr = &complaints
 		output, err := command.Output()
 		if err != nil {

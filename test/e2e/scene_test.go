@@ -491,12 +491,11 @@ func (s *scene) elsewhere() *corev1.Pod {
 	return pod
 }
 
-// diskUse runs the running evictd's binary, in its pod, to measure what the scene's pods use
-// of the signal's filesystem.
+// diskUse has the running evictd, in its pod, measure what the scene's pods use of the signal's
+// filesystem.
 func (s *scene) diskUse(ctx context.Context, signal string) map[string]int64 {
 	s.Helper()
-	out, err := live.Kubectl(ctx, "-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "rank", "--config=/etc/evictd/evictd.yaml",
-		"--node-name="+live.Name(), "--host-root=/host", "--signal="+signal, "--budgets=0", "-o=json")
+	out, err := live.Kubectl(ctx, "-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "rank", "--signal="+signal, "-o=json")
 	if err != nil {
 		s.Logf("evictd rank: %v", err)
 		return nil

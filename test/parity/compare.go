@@ -44,7 +44,7 @@ type comparison struct {
 // means that the state could not be compared, because one of the two rejects it.
 func Compare(ctx context.Context, state *State, ranker Ranker) (*Report, error) {
 	if ranker == nil {
-		ranker = evictds()
+		ranker = Rank
 	}
 	n, err := newNode(state, ranker)
 	if err != nil {
@@ -259,7 +259,7 @@ func (c *comparison) alone(ctx context.Context) error {
 	if len(thresholds) == 0 {
 		return nil // it is disabled
 	}
-	n, err := newNode(&one, evictds())
+	n, err := newNode(&one, Rank)
 	if err != nil {
 		return fmt.Errorf("reading one threshold: %w", err)
 	}

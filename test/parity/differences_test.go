@@ -193,7 +193,7 @@ func namesAlone(t *testing.T, state *State, d Difference) {
 
 func evictdsFirst(t *testing.T, state *State, signal pressure.Signal) string {
 	t.Helper()
-	n, err := newNode(state, evictds())
+	n, err := newNode(state, Rank)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestDifferencesOfTheJudge(t *testing.T) {
 			t.Parallel()
 			state := pressed(using("only", 1))
 			test.change(state)
-			n, err := newNode(state, evictds())
+			n, err := newNode(state, Rank)
 			if err != nil {
 				t.Fatal(err)
 			}

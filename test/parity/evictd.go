@@ -7,6 +7,7 @@ import (
 
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -14,14 +15,39 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Ranker returns the order for a signal, as [measure.RankNow] does. A test replaces it with
-// a bug.
-type Ranker func(
-	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source measure.Source, rules rank.Rules,
-) (ranking rank.Ranking, unread, err error)
+// Source is where a ranking's figures come from.
+type Source struct {
+	Cgroups measure.Collector
+	Disk    measure.Disk
+	// MemoryAvailable is how memory.available is measured, and so the pods' memory.
+	MemoryAvailable pressure.MemoryDefinition
+	// Self is evictd's own pod; the zero value is none.
+	Self nodepods.Self
+}
 
-// evictds is evictd's own ranking.
-func evictds() Ranker { return measure.RankNow }
+// Ranker returns the order for a signal, as [Rank] does. A test replaces it with a bug.
+type Ranker func(
+	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source Source, rules rank.Rules,
+) (rank.Ranking, error)
+
+// Rank is evictd's own ranking: what the agent measures, ranked as it ranks.
+func Rank(ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source Source, rules rank.Rules) (rank.Ranking, error) {
+	var uses *decide.Uses
+	if signal.OnDisk() {
+		measured, err := source.Disk.Measure(ctx, pods)
+		if err != nil {
+			return rank.Ranking{}, fmt.Errorf("measuring the pods' disk use: %w", err)
+		}
+		uses = measure.DiskUses(signal, pods, measured, 0)
+	} else {
+		read, err := source.Cgroups.Collect(nil)
+		if err != nil {
+			return rank.Ranking{}, fmt.Errorf("reading the pods' cgroups: %w", err)
+		}
+		uses = measure.CgroupUses(signal, source.MemoryAvailable, pods, read)
+	}
+	return rank.Order(decide.RankedBy(signal), uses.Facts(signal, pods, source.Self), rules), nil
+}
 
 // node is evictd's side of a state: its policy and its view of the pods.
 type node struct {
@@ -91,12 +117,11 @@ func (n *node) order(ctx context.Context, signal pressure.Signal) (rank.Ranking,
 
 // orderBy is order with memory.available measured by another definition.
 func (n *node) orderBy(ctx context.Context, signal pressure.Signal, definition pressure.MemoryDefinition) (rank.Ranking, error) {
-	source := measure.Source{Cgroups: cgroups{n.state}, Disk: disk{n.state}, MemoryAvailable: definition}
+	source := Source{Cgroups: cgroups{n.state}, Disk: disk{n.state}, MemoryAvailable: definition}
 	if n.state.Self != "" {
 		source.Self = nodepods.Self{UID: "uid-" + n.state.Self}
 	}
-	ranking, _, err := n.rank(ctx, signal, n.pods, source, n.rules)
-	return ranking, err
+	return n.rank(ctx, signal, n.pods, source, n.rules)
 }
 
 // cgroups are the pods' cgroups, as package usage returns them.

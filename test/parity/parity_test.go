@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -105,12 +104,12 @@ func onlyMemory(seed uint64) *State {
 
 // byKernel ranks kubeletMemory.available by what MemAvailable regains.
 func byKernel(
-	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source measure.Source, rules rank.Rules,
-) (rank.Ranking, error, error) {
+	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source Source, rules rank.Rules,
+) (rank.Ranking, error) {
 	if signal == pressure.KubeletMemoryAvailable {
 		signal = pressure.MemoryAvailable
 	}
-	return measure.RankNow(ctx, signal, pods, source, rules)
+	return Rank(ctx, signal, pods, source, rules)
 }
 
 // planted are bugs in evictd's comparators.
@@ -169,11 +168,11 @@ func TestPlantedBugIsFound(t *testing.T) {
 // resorted is evictd's ranking in another order.
 func resorted(compare func(a, b rank.Entry) int) Ranker {
 	return func(
-		ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source measure.Source, rules rank.Rules,
-	) (rank.Ranking, error, error) {
-		ranking, unread, err := measure.RankNow(ctx, signal, pods, source, rules)
+		ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source Source, rules rank.Rules,
+	) (rank.Ranking, error) {
+		ranking, err := Rank(ctx, signal, pods, source, rules)
 		slices.SortStableFunc(ranking.Candidates, compare)
-		return ranking, unread, err
+		return ranking, err
 	}
 }
 
@@ -199,11 +198,11 @@ func TestPlantedProtectionIsFound(t *testing.T) {
 	}
 	for name, change := range map[string]func(*rank.Ranking){"lost": lost, "taken": taken, "kept": kept} {
 		ranker := func(
-			ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source measure.Source, rules rank.Rules,
-		) (rank.Ranking, error, error) {
-			ranking, unread, err := measure.RankNow(ctx, signal, pods, source, rules)
+			ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source Source, rules rank.Rules,
+		) (rank.Ranking, error) {
+			ranking, err := Rank(ctx, signal, pods, source, rules)
 			change(&ranking)
-			return ranking, unread, err
+			return ranking, err
 		}
 		result, err := Run(t.Context(), Options{Seed: 1, States: few(), Ranker: ranker})
 		if err != nil {

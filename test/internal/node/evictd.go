@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -272,24 +271,6 @@ func (n *Node) edit(ctx context.Context, text string) error {
 	current.Data["evictd.yaml"] = text
 	if _, err = maps.Update(ctx, current, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("editing evictd's ConfigMap: %w", err)
-	}
-	return nil
-}
-
-// RankArguments returns the arguments to run `evictd rank` on the machine itself, outside
-// the pod.
-func (n *Node) RankArguments() []string {
-	return []string{
-		"rank", "--node-name", n.Name(), "--kubeconfig", n.Cluster.Kubeconfig(),
-		"--config", filepath.Join(n.dir, "rank.yaml"),
-	}
-}
-
-// WriteRankConfiguration writes the file that RankArguments names.
-func (n *Node) WriteRankConfiguration() error {
-	text := "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\nprotect: {withinRequests: never}\n"
-	if err := os.WriteFile(filepath.Join(n.dir, "rank.yaml"), []byte(text), 0o600); err != nil {
-		return fmt.Errorf("writing the configuration for evictd rank: %w", err)
 	}
 	return nil
 }

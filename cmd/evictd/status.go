@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/evictd/evictd/internal/status"
+	"github.com/evictd/evictd/internal/wording"
+)
+
+const (
+	// loopTimeout bounds how long the loop may take for a document, with a measurement of the disks.
+	loopTimeout = 15 * time.Second
+	// statusTimeout bounds a command that asks for one.
+	statusTimeout = 20 * time.Second
+	// defaultAddress is where evictd serves its pages.
+	defaultAddress = ":9464"
+)
+
+func newStatusCommand() *cobra.Command {
+	var address, output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Print what the evictd of this pod knows: signals, what is in flight, who is next, back-offs, decisions",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != formatTable && output != formatJSON {
+				return usageError{fmt.Errorf("--output %q: write table or json", output)}
+			}
+			d, text, err := askStatus(cmd.Context(), address, &status.Query{})
+			if err != nil {
+				return err
+			}
+			if output == formatJSON {
+				_, err = cmd.OutOrStdout().Write(text)
+				return err
+			}
+			return d.WriteTable(cmd.OutOrStdout())
+		},
+	}
+	addAddress(cmd.Flags(), &address)
+	cmd.Flags().StringVarP(&output, "output", "o", formatTable, "table or json")
+	return cmd
+}
+
+// addAddress adds the flag for the address of the evictd that a command asks.
+func addAddress(flags *pflag.FlagSet, address *string) {
+	flags.StringVar(address, "http-bind-address", "", "where evictd serves its pages; that of the container's evictd when left out, else "+defaultAddress)
+}
+
+// askStatus asks the running evictd for its document, and returns its text too.
+func askStatus(ctx context.Context, address string, q *status.Query) (*status.Document, []byte, error) {
+	if address == "" {
+		address = addressOf("/proc/1/cmdline")
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	text, err := fetch(ctx, "http://"+dialed(address)+status.Path+"?"+q.String())
+	if err != nil {
+		return nil, nil, fmt.Errorf("asking evictd at %s: %w; run this in the pod of a running evictd, or name where it serves by --http-bind-address", address, err)
+	}
+	d, err := status.Read(bytes.NewReader(text))
+	return d, text, err
+}
+
+// fetch returns a page of evictd's, and its text as the error where it refuses.
+func fetch(ctx context.Context, page string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // without a proxy
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(io.LimitReader(response.Body, status.MaxBytes+1))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("it answers %d: %s", response.StatusCode, wording.OneLine(strings.TrimSpace(string(text))))
+	}
+	return text, err
+}
+
+// addressOf returns the address of the `evictd run` that has that command line, which in evictd's
+// container is the first process; the default where it is another program.
+func addressOf(commandLine string) string {
+	text, err := os.ReadFile(commandLine) //nolint:gosec // a constant
+	words := strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+	if err != nil || len(words) < 2 || words[1] != "run" {
+		return defaultAddress
+	}
+	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	address := flags.String("http-bind-address", defaultAddress, "")
+	if flags.Parse(words[2:]) != nil {
+		return defaultAddress
+	}
+	return *address
+}
+
+// dialed returns the address by which a listener at an address is reached from its own network namespace.
+func dialed(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	switch ip := net.ParseIP(host); {
+	case host == "" || ip.Equal(net.IPv4zero):
+		host = "127.0.0.1"
+	case ip.Equal(net.IPv6zero):
+		host = "::1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// status returns the document of this evictd, for those who ask it.
+func (d *daemon) status(ctx context.Context, q *status.Query) (*status.Document, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, loopTimeout, fmt.Errorf("no answer within %v", loopTimeout))
+	defer cancel()
+	document, err := d.agent.Status(ctx, q.Disk)
+	if err != nil {
+		return nil, err
+	}
+	document.EvictdVersion, document.Revision, document.NodeName = buildVersion(), revision, d.flags.nodeName
+	document.Configuration, document.Decisions = d.inForce.Load(), d.recorder.LastDecisions()
+	signal, err := status.SignalOf(q.Signal)
+	if err != nil {
+		signal = document.Short()
+	}
+	document.Rank(signal)
+	document.Summarize()
+	return document, nil
+}

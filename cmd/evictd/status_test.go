@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/evictd/evictd/internal/status"
+)
+
+// listening serves the document of the worked example, and notes the queries.
+func listening(t *testing.T) (address string, queries *[]string) {
+	t.Helper()
+	text, queries := readFile(t, example), &[]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*queries = append(*queries, r.URL.RequestURI())
+		_, _ = w.Write([]byte(text))
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://"), queries
+}
+
+// The commands print what the running evictd knows, and ask it for what they print.
+func TestCommandsAskTheRunningEvictd(t *testing.T) {
+	t.Parallel()
+	address, queries := listening(t)
+	saved := filepath.Join(t.TempDir(), "node.json")
+	for _, test := range []struct {
+		args        []string
+		query, want string
+	}{
+		{[]string{"status"}, "/debug/status?disk=false&signal=", "worker-1"},
+		{[]string{"status", "-o", "json"}, "/debug/status?disk=false&signal=", `"kind": "NodeStatus"`},
+		{[]string{"rank", "--why", "shop/web-6b7c9-9s2hw"}, "/debug/status?disk=false&signal=memory.available", "It is candidate 4 of 8."},
+		{[]string{"rank", "--signal=nodefs.available", "--why=shop/cache-0"}, "/debug/status?disk=true&signal=nodefs.available", "shop/cache-0 on node"},
+		{[]string{"rank", "--save=-"}, "/debug/status?disk=true&signal=memory.available", `"kind": "NodeStatus"`},
+		{[]string{"rank", "--save", saved, "--why=shop/cache-0"}, "/debug/status?disk=true&signal=memory.available", "shop/cache-0 on node"},
+	} {
+		code, stdout, stderr := call(t, append(test.args, "--http-bind-address", address)...)
+		asked := (*queries)[len(*queries)-1]
+		if code != exitFine || !strings.Contains(stdout, test.want) || stderr != "" || asked != test.query {
+			t.Errorf("%q: code %d, asked %s, stderr %q, stdout\n%s\nwant %s and %q", test.args, code, asked, stderr, stdout, test.query, test.want)
+		}
+	}
+	if readFile(t, saved) != readFile(t, example) {
+		t.Error("what is saved is not what evictd answered")
+	}
+}
+
+// Where no evictd answers, or it has no answer, the command says what to do in one line.
+func TestCommandsWithoutAnEvictd(t *testing.T) {
+	t.Parallel()
+	busy := httptest.NewServer(status.Handler(func(context.Context, *status.Query) (*status.Document, error) {
+		return nil, os.ErrDeadlineExceeded
+	}))
+	t.Cleanup(busy.Close)
+	for address, want := range map[string]string{
+		"127.0.0.1:1":                           "asking evictd at 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused; run this in the pod of a running evictd, or name where it serves by --http-bind-address",
+		strings.TrimPrefix(busy.URL, "http://"): "it answers 503: i/o timeout; run this in the pod",
+	} {
+		for _, command := range []string{"rank", "status"} {
+			code, stdout, stderr := call(t, command, "--http-bind-address", address)
+			if code != exitFault || stdout != "" || !strings.HasPrefix(stderr, "evictd: ") || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("%s: code %d, stdout %q, stderr %q; want 1 and one line with %q", command, code, stdout, stderr, want)
+			}
+		}
+	}
+}
+
+// The address is that of the container's evictd, as its command line has it, and is reached from inside.
+func TestAddressOfTheContainersEvictd(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"/evictd\x00run\x00--config=c\x00--http-bind-address=127.0.0.1:9000\x00--dry-run\x00": "127.0.0.1:9000",
+		"/evictd\x00run\x00--http-bind-address\x00[::]:9001\x00":                              "[::]:9001",
+		"/evictd\x00run\x00--config\x00c\x00":                                                 ":9464",
+		"/sbin/init\x00":                                                                      ":9464",
+		"":                                                                                    ":9464",
+	} {
+		if got := addressOf(writeFile(t, "cmdline", line)); got != want {
+			t.Errorf("%q: %s, want %s", line, got, want)
+		}
+	}
+	if got := addressOf(filepath.Join(t.TempDir(), "none")); got != defaultAddress {
+		t.Errorf("without a file: %s", got)
+	}
+	for address, want := range map[string]string{
+		":9464": "127.0.0.1:9464", "0.0.0.0:1": "127.0.0.1:1", "[::]:1": "[::1]:1", "10.0.0.7:1": "10.0.0.7:1", "[fd00::1]:1": "[fd00::1]:1", "worker-1:1": "worker-1:1",
+	} {
+		if got := dialed(address); got != want {
+			t.Errorf("%s is dialed at %s, want %s", address, got, want)
+		}
+	}
+}

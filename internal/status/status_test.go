@@ -1,0 +1,439 @@
+package status_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/status"
+	"github.com/evictd/evictd/internal/testing/golden"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// full is a document of a node under pressure with one of everything.
+func full(t *testing.T) *status.Document {
+	t.Helper()
+	text, err := os.ReadFile("testdata/full.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, string(text))
+}
+
+func read(t *testing.T, text string) *status.Document {
+	t.Helper()
+	d, err := status.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func written(t *testing.T, d *status.Document) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := d.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// TestFullDocument: what is read is written back, and the document for people is the golden one.
+func TestFullDocument(t *testing.T) {
+	t.Parallel()
+	d := full(t)
+	if diff := cmp.Diff(written(t, d), written(t, read(t, written(t, d)))); diff != "" {
+		t.Errorf("read back (-want +got):\n%s", diff)
+	}
+	if d = read(t, "\uFEFF"+written(t, d)); d.Pods[0].Tasks == nil || *d.Pods[0].Tasks != 4 || d.Pods[1].Memory != nil {
+		t.Errorf("%+v", d.Pods)
+	}
+	d.Rank(d.Short())
+	d.Summarize()
+	var table bytes.Buffer
+	if err := d.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "testdata/full.txt", table.String(), *update, "go test ./internal/status -update")
+}
+
+// TestWhatKeepsPods: what is in flight, what backs off and the limits of owners are in the ranking, each
+// with its reason, and end with their time.
+func TestWhatKeepsPods(t *testing.T) {
+	t.Parallel()
+	reasons := func(d *status.Document) map[string]string {
+		d.Rank(pressure.MemoryAvailable)
+		all := map[string]string{}
+		for _, e := range slices.Concat(d.Ranking.Candidates, d.Ranking.Protected) {
+			all[e.Name] = e.Protection + "|" + e.Reason
+		}
+		return all
+	}
+	d := full(t)
+	now := reasons(d)
+	for name, want := range map[string]string{
+		"web-1":   "BackingOff|protected: BackingOff; the last answer of PodDisruptionBudget web was BlockedByBudget, until 2026-11-20T02:14:30Z",
+		"web-2":   "Terminating|protected: Terminating",
+		"doubt":   "|uses 100.0Mi, requests 0, 100.0Mi over; priority 0",
+		"limited": "; not evicted yet: 5 of its owner's pods went in the last hour, limits.perOwnerPerHour is 5, until 2026-11-20T03:00:00Z",
+		"unread":  "NoUsageSample|protected: NoUsageSample",
+	} {
+		if !strings.Contains(now[name], want) {
+			t.Errorf("%s: %q, want %q", name, now[name], want)
+		}
+	}
+	d.Time = d.Time.Add(time.Hour)
+	if later := reasons(d); !strings.HasPrefix(later["web-1"], "|uses") || strings.Contains(later["limited"], "not evicted yet") {
+		t.Errorf("after an hour: %v", later)
+	}
+}
+
+// TestNearExhaustion: a pod within its request is a candidate below half of a hard threshold, or below the
+// kubelet's line, and while neither is known it is not.
+func TestNearExhaustion(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		available, kubelet int64 // of 1000; below 0 not known
+		candidate          bool
+	}{
+		"above the line":           {60, -1, false},
+		"below it":                 {49, -1, false},
+		"below half of it":         {24, -1, true},
+		"below the kubelet's line": {45, 45, true},
+		"above the kubelet's line": {45, 44, false},
+		"not known":                {-1, -1, false},
+	} {
+		d := full(t)
+		s := &d.Signals[0]
+		s.Available, s.Capacity, s.KubeletLine = &test.available, new(int64(1000)), &test.kubelet
+		if test.available < 0 {
+			s.State, s.Available, s.Capacity = "Unknown", nil, nil
+		}
+		if test.kubelet < 0 {
+			s.KubeletLine = nil
+		}
+		d.Rank(pressure.MemoryAvailable)
+		is := slices.ContainsFunc(d.Ranking.Candidates, func(e status.Entry) bool { return e.Name == "within" })
+		if is != test.candidate {
+			t.Errorf("%s: a candidate %t, want %t", name, is, test.candidate)
+		}
+	}
+}
+
+// TestSummary: what is not known is said so, and is none of the good news.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(d *status.Document)
+		want   status.Summary
+	}{
+		"under pressure": {func(*status.Document) {}, status.Summary{
+			Mode: "acts", Pressure: "memory.available hard, nodefs.available in grace or transition, pid.available unknown",
+			Nearest:      "memory.available 866.4Mi below soft",
+			LastEviction: "2s ago shop/web-2", LastTick: "0s ago",
+		}},
+		"nothing is known": {func(d *status.Document) {
+			*d = status.Document{Time: d.Time}
+		}, status.Summary{Mode: "unknown", Pressure: "unknown", Nearest: "unknown", LastEviction: "none", LastTick: "unknown"}},
+		"calm, in dry run": {func(d *status.Document) {
+			d.Enforcement = status.Enforcement{Reason: "Configured"}
+			d.Signals = d.Signals[:1]
+			d.Signals[0].Under, d.Signals[0].ForecastSeconds, d.Signals[0].Available = false, new(float64(40)), new(int64(8<<30))
+			d.Decisions = []json.RawMessage{[]byte(`{"verb":"Acted","dry_run":true,"time":"2026-11-20T02:04:07Z","victim":"a/b"}`)}
+		}, status.Summary{Mode: "dry run", Pressure: "none", Nearest: "memory.available 6.4Gi above soft, hard in 40s", LastEviction: "10m ago a/b (dry run)", LastTick: "0s ago"}},
+		"stopped": {func(d *status.Document) {
+			d.Enforcement, d.Signals = status.Enforcement{Reason: "Stopped"}, nil
+			d.Decisions = slices.Repeat([]json.RawMessage{[]byte(`{"verb":"Held"}`)}, 64)
+		}, status.Summary{Mode: "stopped", Pressure: "none", Nearest: "unknown", LastEviction: "before its last decisions", LastTick: "0s ago"}},
+		"does not know": {func(d *status.Document) {
+			d.Enforcement, d.Signals, d.Decisions = status.Enforcement{Reason: "StopUnknown"}, nil, nil
+		}, status.Summary{Mode: "stop unknown", Pressure: "none", Nearest: "unknown", LastEviction: "none", LastTick: "0s ago"}},
+	} {
+		d := full(t)
+		test.change(d)
+		d.Summarize()
+		if diff := cmp.Diff(test.want, d.Summary); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestEachProtectionHasAdvice: `--why` says of each what changes it.
+func TestEachProtectionHasAdvice(t *testing.T) {
+	t.Parallel()
+	told := map[string]string{}
+	for _, protection := range rank.Protections() {
+		text := status.Advice(protection)
+		if strings.HasPrefix(text, "See docs/ranking.md") {
+			t.Errorf("%q has no advice", protection)
+		}
+		told[string(protection)] = text
+	}
+	if status.Advice("no such") == "" {
+		t.Error("no advice at all")
+	}
+}
+
+// TestHandler: a query is passed on, and a fault is a status and a sentence.
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	var got *status.Query
+	fault := errors.New("the loop hangs")
+	handler := status.Handler(func(_ context.Context, q *status.Query) (*status.Document, error) {
+		if got = q; q.Signal == "" {
+			return nil, fault
+		}
+		return full(t), nil
+	})
+	for query, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"":                                  {503, "the loop hangs\n"},
+		"?signal=memory.stall":              {400, `"memory.stall": no pod uses stall time`},
+		"?signal=none":                      {400, `"none": no such signal; name one of memory.available, `},
+		"?signal=pid.available&disk=true":   {200, `"kind": "NodeStatus"`},
+		"?signal=nodefs.available&disk=yes": {200, `"kind": "NodeStatus"`},
+	} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, status.Path+query, nil))
+		if answer.Code != want.code || !strings.Contains(answer.Body.String(), want.text) {
+			t.Errorf("%q: %d %q, want %d and %q", query, answer.Code, answer.Body, want.code, want.text)
+		}
+		if want.code == 200 && got.Disk != strings.HasSuffix(query, "true") {
+			t.Errorf("%q: %+v", query, got)
+		}
+	}
+	asked := &status.Query{Signal: "pid.available", Disk: true}
+	if text := asked.String(); text != "disk=true&signal=pid.available" {
+		t.Errorf("the query is written as %s", text)
+	}
+}
+
+func TestSave(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "node.json")
+	if err := status.Save(path, []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v; want mode 0600", info.Mode(), err)
+	}
+	if err = status.Save(path, []byte("other")); err == nil || err.Error() != "the file is there already; name another one, or remove it first" {
+		t.Errorf("over a file: %v", err)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "text" {
+		t.Errorf("the file that was there is %q now", text)
+	}
+	if err = status.Save(filepath.Join(dir, "none", "x.json"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("in no directory: %v", err)
+	}
+}
+
+// TestBadDocuments: each fault is one sentence that says where it is.
+func TestBadDocuments(t *testing.T) {
+	t.Parallel()
+	text := written(t, full(t))
+	change := func(from, to string) string {
+		if !strings.Contains(text, from) {
+			t.Fatalf("the document lacks %q", from)
+		}
+		return strings.Replace(text, from, to, 1)
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"empty":             {"\n", "unexpected end of JSON input"},
+		"no UTF-8":          {"{\"a\": \"\xff\"}", "it is not UTF-8 text"},
+		"too large":         {strings.Repeat(" ", status.MaxBytes+1), "it is larger than 16 MiB"},
+		"a list":            {"[]", "cannot unmarshal array"},
+		"cut off":           {text[:len(text)-3], "unexpected end of JSON input"},
+		"not JSON":          {"{\n\napiVersion: x}", "line 3: invalid character 'a'"},
+		"data after it":     {text + "{}", "invalid character '{' after top-level value"},
+		"a configuration":   {`{"kind": "EvictdConfiguration", "apiVersion": "evictd.dev/v1alpha1"}`, `it is "EvictdConfiguration" of "evictd.dev/v1alpha1"`},
+		"no kind":           {change(`"kind": "NodeStatus",`, ""), `it is "" of "evictd.dev/v1alpha1", made by evictd "v0.1.0", and must be NodeStatus`},
+		"another version":   {change("evictd.dev/v1alpha1", "evictd.dev/v9"), `of "evictd.dev/v9", made by evictd "v0.1.0"`},
+		"unknown field":     {change(`"nodeName"`, `"colour": 1, "nodeName"`), `unknown field "colour"`},
+		"unknown below":     {change(`"workingSet": 1`, `"colour": 1, "workingSet": 1`), `unknown field "pods[0].memory.colour"`},
+		"another case":      {change(`"nodeName"`, `"NodeName"`), `unknown field "NodeName"`},
+		"there twice":       {change(`"workingSet": 1`, `"workingSet": 1, "workingSet": 1`), `duplicate field "pods[0].memory.workingSet"`},
+		"twice in labels":   {change(`"app": "web"`, `"app": "web", "app": "db"`), `duplicate field "pods[0].labels.app"`},
+		"a fraction":        {change(`"workingSet": 104857600`, `"workingSet": 1.5`), "cannot unmarshal number 1.5 into"},
+		"a text":            {change(`"workingSet": 104857600`, `"workingSet": "1"`), "pods.memory.workingSet of type int64"},
+		"beyond int64":      {change(`"workingSet": 1`, `"workingSet": 99999999999999999999`), "cannot unmarshal number 99999999999999999999"},
+		"missing figure":    {change(`"workingSet": 1`, `"tasks": 1`), `unknown field "pods[0].memory.tasks"`},
+		"null figure":       {change(`"workingSet": 104857600`, `"workingSet": null`), "pods[0].memory.workingSet: is missing, and missing is not 0"},
+		"no pods":           {`{"apiVersion": "evictd.dev/v1alpha1", "kind": "NodeStatus", "evictdVersion": "v", "nodeName": "n", "time": "2026-11-20T02:14:07Z", "configuration": {"apiVersion": "evictd.dev/v1alpha1", "kind": "EvictdConfiguration"}}`, "pods: is missing"},
+		"no time":           {change(`"time": "2026`, `"time": "yesterday`), `parsing time "yesterday`},
+		"no configuration":  {change(`"configuration"`, `"enforcement"`), `duplicate field "enforcement"`},
+		"bad configuration": {change(`"memory.available": "5%"`, `"memory.available": "500%"`), "configuration: invalid configuration: evictionHard[memory.available]"},
+		"unknown setting":   {change(`"dryRun": false`, `"colour": false`), "configuration: invalid configuration: colour"},
+		"no node":           {change(`"nodeName": "worker-1"`, `"nodeName": ""`), "nodeName: is empty"},
+		"null pod":          {`{"apiVersion": "evictd.dev/v1alpha1", "kind": "NodeStatus", "evictdVersion": "v", "nodeName": "n", "time": "2026-11-20T02:14:07Z", "pods": [null], "configuration": {"apiVersion": "evictd.dev/v1alpha1", "kind": "EvictdConfiguration"}}`, "pods[0]: name, namespace and uid must be there"},
+		"memory of no node": {change(`"anonymous": 209715200`, `"anonymous": 9223372036854775807`), "pods[4].memory.anonymous: 9223372036854775807 is more than the 192153584101141162 that a pod of this node can use"},
+		"disk of no node":   {change(`"nodefs.available": 5`, `"nodefs.available": 192153584101141163`), "pods[0].disk.nodefs.available: 192153584101141163 is more than"},
+		"negative":          {change(`"tasks": 4`, `"tasks": -4`), "pods[0].tasks: -4 is negative"},
+		"negative memory":   {change(`"workingSet": 1`, `"workingSet": -1`), "pods[0].memory.workingSet: -1"},
+		"negative disk":     {change(`"nodefs.available": 5`, `"nodefs.available": -5`), "pods[0].disk.nodefs.available: -5 is negative"},
+		"negative grace":    {change(`"gracePeriodSeconds": 30`, `"gracePeriodSeconds": -30`), "pods[0].gracePeriodSeconds: -30 is negative"},
+		"two of one UID":    {change("\"name\": \"web-2\",\n      \"uid\": \"u2\"", "\"name\": \"web-2\",\n      \"uid\": \"u1\""), `.uid: "u1" is that of pods[0].uid too`},
+		"two of one name":   {change(`"name": "web-2"`, `"name": "web-1"`), `"shop/web-1" is that of pods[`},
+		"no such signal":    {change(`"name": "memory.available"`, `"name": "memory.free"`), `unknown signal "memory.free"`},
+		"signal twice":      {change(`"name": "nodefs.available"`, `"name": "memory.available"`), `signals[1]: "memory.available" is that of signals[0] too`},
+		"no such state":     {change(`"state": "Known"`, `"state": "fine"`), `signals[0].state: "fine" is none of Known, Unknown and Absent`},
+		"unknown figures":   {change(`"state": "Known"`, `"state": "Unknown"`), "signals[0]: is Unknown, and a signal has available and capacity exactly when it is Known"},
+		"known, no figures": {change(`"available": `, `"forecastSeconds": `), `signals[0]: is Known, and`},
+		"no such disk":      {change(`"nodefs.available": 5`, `"tape.available": 5`), `unknown signal "tape.available"`},
+		"a number as name":  {change(`"nodeName": "worker-1"`, `"nodeName": 5`), "nodeName of type string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := status.Read(strings.NewReader(test.text))
+			if err == nil || !strings.HasPrefix(err.Error(), "reading the document: ") || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v, want one sentence with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestEveryCutIsNoticed: a file that was cut off anywhere is refused.
+func TestEveryCutIsNoticed(t *testing.T) {
+	t.Parallel()
+	whole := strings.TrimRight(written(t, full(t)), "\n")
+	for n := 0; n < len(whole); n += 7 {
+		if _, err := status.Read(strings.NewReader(whole[:n])); err == nil {
+			t.Errorf("cut off after %d of %d bytes it is taken for whole:\n%s", n, len(whole), whole[max(0, n-40):n])
+		}
+	}
+}
+
+// marked is in every text of a pod that TestWhatADocumentHolds makes.
+const marked = "private"
+
+// TestWhatADocumentHolds fills every field that a pod can have, now and in a later Kubernetes, and lists
+// where in the document any of it is. A line that is new here needs one in docs/snapshot.md.
+func TestWhatADocumentHolds(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{}
+	fill(reflect.ValueOf(pod).Elem(), 0)
+	text := written(t, &status.Document{Configuration: config.Default(), Pods: []status.Pod{{Pod: nodepods.FromAPI(pod)}}})
+	var tree struct {
+		Pods []map[string]any `json:"pods"`
+	}
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		t.Fatal(err)
+	}
+	var held []string
+	for name, value := range tree.Pods[0] {
+		if part, err := json.Marshal(value); err != nil || bytes.Contains(part, []byte(marked)) {
+			held = append(held, name)
+		}
+	}
+	slices.Sort(held)
+	if diff := cmp.Diff([]string{"labels", "name", "namespace", "owner", "ownerUID", "uid"}, held); diff != "" {
+		t.Errorf("what a document holds of a pod (-want +got):\n%s", diff)
+	}
+}
+
+// fill writes the mark into every text of a value, and one entry into every list and map.
+func fill(v reflect.Value, depth int) {
+	const deepest = 14
+	if depth > deepest {
+		return
+	}
+	switch v.Type() {
+	case reflect.TypeFor[resource.Quantity]():
+		v.Set(reflect.ValueOf(resource.MustParse("1")))
+		return
+	case reflect.TypeFor[metav1.Time]():
+		v.Set(reflect.ValueOf(metav1.NewTime(time.Unix(1, 0))))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(marked)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), depth+1)
+	case reflect.Struct:
+		for _, member := range v.Fields() {
+			if member.CanSet() {
+				fill(member, depth+1)
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), depth+1)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, depth+1)
+		fill(value, depth+1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	default:
+	}
+}
+
+// FuzzDocument: nothing panics or takes for ever, a fault is one line, and what is accepted can be ranked,
+// shown, and is written and read back to the same.
+func FuzzDocument(f *testing.F) {
+	text, err := os.ReadFile("testdata/full.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	for _, seed := range []string{"", "{}", "[", `{"kind": "NodeStatus"}`, strings.Replace(string(text), "104857600", "1e-999999999", 1), strings.Replace(string(text), `"pods": [`, `"pods": [null, `, 1)} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := status.Read(bytes.NewReader(data))
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r\t\x1b") {
+				t.Errorf("more than one line: %q", err)
+			}
+			return
+		}
+		again := read(t, written(t, d))
+		for _, signal := range status.Rankable() {
+			d.Rank(signal)
+			again.Rank(signal)
+			if diff := cmp.Diff(d.Ranking, again.Ranking); diff != "" {
+				t.Errorf("%v, read back (-want +got):\n%s", signal, diff)
+			}
+		}
+		d.Summarize()
+		if err = d.WriteTable(&bytes.Buffer{}); err != nil {
+			t.Error(err)
+		}
+		for _, pod := range d.Pods {
+			if err = d.WriteWhy(&bytes.Buffer{}, pressure.MemoryAvailable, pod.Key()); err != nil && d.Ranking != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// shown is how many candidates and decisions [Document.WriteTable] shows.
+const shown = 5
+
+// rows are lines of cells; a line without cells separates two tables.
+type rows [][]string
+
+func (r *rows) add(cells ...string) { *r = append(*r, cells) }
+
+// begin begins a table for so many entries, unless there is none.
+func (r *rows) begin(entries int, header ...string) {
+	if entries > 0 {
+		*r = append(*r, nil, header)
+	}
+}
+
+// write prints the rows; text from pods cannot break one.
+func (r *rows) write(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, row := range *r {
+		for i := range row {
+			row[i] = wording.OneLine(row[i])
+		}
+		if _, err := fmt.Fprintln(table, strings.Join(row, "\t")); err != nil {
+			return fmt.Errorf("writing the table: %w", err)
+		}
+	}
+	return table.Flush()
+}
+
+// WriteTable prints the document for people: what `evictd status` prints.
+func (d *Document) WriteTable(w io.Writer) error {
+	r := rows{
+		{"NODE", d.NodeName},
+		{"TIME", d.Time.UTC().Format(time.RFC3339) + ", last tick " + d.Summary.LastTick},
+		{"EVICTD", d.EvictdVersion + " " + d.Revision},
+		{"MODE", strings.TrimSuffix(d.Summary.Mode+": "+d.Enforcement.Why, ": ")},
+		{"PRESSURE", d.Summary.Pressure},
+		{"NEAREST", d.Summary.Nearest},
+		{"LAST EVICTION", d.Summary.LastEviction},
+	}
+	r.begin(len(d.Signals), "SIGNAL", "AVAILABLE", "CAPACITY", "THRESHOLDS")
+	for i := range d.Signals {
+		s := &d.Signals[i]
+		r.add(s.Name.String(), s.figure(s.Available), s.figure(s.Capacity), cmp.Or(s.Reason, s.lines()))
+	}
+	r.begin(len(d.InFlight), "IN FLIGHT", "FOR", "SINCE", "DEADLINE", "NOTE")
+	for i := range d.InFlight {
+		v := &d.InFlight[i]
+		r.add(v.Pod, orDash(v.Signal), clock(v.Since), clock(v.Deadline), v.note(d.Time))
+	}
+	r.begin(len(d.BackOffs), "BACK-OFF", "NAME", "UNTIL", "WHY")
+	for _, b := range d.BackOffs {
+		r.add(strings.ToLower(b.Of), orDash(b.Name), clock(b.Until), b.Why)
+	}
+	d.addNext(&r)
+	last := d.decisions()
+	r.begin(len(last), "DECIDED", "VERB", "SIGNAL", "WHAT")
+	for _, one := range last[:min(shown, len(last))] {
+		r.add(clock(one.Time), one.Verb, one.Signal+" "+strings.ToLower(one.Kind), cmp.Or(one.Victim, strings.Trim(one.Hold+": "+one.Detail, ": "), "-"))
+	}
+	return r.write(w)
+}
+
+// addNext adds the first of the ranking.
+func (d *Document) addNext(r *rows) {
+	if d.Ranking == nil {
+		r.begin(1, "NEXT", cmp.Or(d.Unranked, unknown))
+		return
+	}
+	r.begin(1, "NEXT", "POD", fmt.Sprintf("FOR %s, %d CANDIDATES", d.Ranking.Signal, len(d.Ranking.Candidates)))
+	for i := range min(shown, len(d.Ranking.Candidates)) {
+		e := &d.Ranking.Candidates[i]
+		r.add(strconv.Itoa(e.Rank), e.Namespace+"/"+e.Name, e.Reason)
+	}
+}
+
+// figure is an amount of a signal, or its state where that is not known.
+func (s *Signal) figure(n *int64) string {
+	if n == nil {
+		return strings.ToLower(s.State)
+	}
+	return wording.Figure(s.Name, *n)
+}
+
+// lines are the thresholds, and where they stand.
+func (s *Signal) lines() string {
+	var lines []string
+	for _, t := range s.Thresholds {
+		text := strings.ToLower(t.Kind) + " " + t.Written
+		if t.Line != nil {
+			text = strings.ToLower(t.Kind) + " " + wording.Figure(s.Name, *t.Line)
+		}
+		switch {
+		case t.Holds:
+			text += " holds, met since " + clock(t.Since)
+		case !t.Since.IsZero():
+			text += " in grace, met since " + clock(t.Since)
+		}
+		lines = append(lines, text)
+	}
+	return strings.Join(lines, ", ")
+}
+
+// note says what is special about a victim, or what its end should still free.
+func (v *Victim) note(now time.Time) string {
+	signal, err := pressure.ParseSignal(v.Signal)
+	frees, known := v.Expected.Of(signal)
+	switch {
+	case v.InDoubt:
+		return "the request had no answer"
+	case v.Ended:
+		return "dry run: counts as ended"
+	case err != nil:
+		return "others end it"
+	case !v.DryRun && now.After(v.Deadline):
+		return "overdue"
+	case known:
+		return "frees " + wording.Amount(signal, frees)
+	default:
+		return "-"
+	}
+}
+
+// WriteTable prints the candidates in the order of eviction, then the protected pods: what `evictd rank`
+// prints. Wide adds UIDs, owners and both figures of memory.
+func (r *Ranking) WriteTable(w io.Writer, wide bool) error {
+	all := rows{{"RANK", "POD", "UID", "OWNER", "QUEUE", "EXCEEDS", "PRIORITY", "EFFECTIVE", "USAGE", "REQUEST", "OVER", "WORKING SET", "RECLAIM", "GRACE", "REASON"}}
+	for _, e := range slices.Concat(r.Candidates, r.Protected) {
+		position, exceeds := "-", "no"
+		if e.Rank > 0 {
+			position = strconv.Itoa(e.Rank)
+		}
+		if e.Exceeds {
+			exceeds = "yes"
+		}
+		figure := func(n *int64) string { return amount(r.Resource, n) }
+		all.add(position, e.Namespace+"/"+e.Name, e.UID, orDash(e.Owner), orDash(e.Queue), exceeds,
+			strconv.FormatInt(int64(e.Priority), 10), strconv.FormatInt(int64(e.Effective), 10),
+			figure(e.Usage), figure(&e.Request), figure(e.Over), figure(e.WorkingSet), figure(e.Reclaim),
+			strconv.FormatInt(e.Grace, 10)+"s", e.Reason)
+	}
+	for i, row := range all {
+		if !wide {
+			all[i] = slices.Concat(row[:2], row[4:11], row[13:])
+		}
+	}
+	return all.write(w)
+}
+
+// amount formats a figure for people; an unknown figure is a dash and never 0.
+func amount(resource string, n *int64) string {
+	switch {
+	case n == nil:
+		return "-"
+	case resource == rank.Memory.String() || resource == rank.Disk.String():
+		return rank.Bytes(*n)
+	default:
+		return strconv.FormatInt(*n, 10)
+	}
+}
+
+// clock is a time of the day; a dash where it is not known.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.TimeOnly + "Z")
+}
+
+func orDash(s string) string { return cmp.Or(s, "-") }
