@@ -43,7 +43,7 @@ GENERATED := docs/configuration.md docs/metrics.md docs/install.md \
 # Packages that start goroutines: their tests run under the race detector. So do those of the loop in which
 # the goroutines of others meet it; all others in make test-long.
 RACE := $(addprefix github.com/evictd/evictd/,cmd/evictd internal/acting internal/execute internal/filetree \
-	internal/hostinfo internal/httpd internal/measure internal/nodepods internal/plugin internal/state pkg/pressure)
+	internal/hostinfo internal/httpd internal/measure internal/nodepods internal/state pkg/pressure)
 RACE_LOOP := 'Invariant09|Reload|Wake|Acting|Taint|Request|Answer|Walk|TheLoop|CalmNode'
 # Only ends a run that hangs: the default, 10 minutes, is less than a slow machine may need.
 TIMEOUT := -timeout 60m
@@ -97,17 +97,12 @@ image-push: needs-registry image-layout ## Push bin/evictd-oci to REGISTRY=host[
 
 # A plugin's version in Krew is v1.2.3; DOWNLOADS is where its archives will be.
 .PHONY: krew
-krew: ## bin/krew: the kubectl plugin's archives and its Krew manifest (KREW_VERSION, DOWNLOADS and HOMEPAGE: URLs)
-	rm -rf $(BIN)/krew && mkdir -p $(BIN)/krew/files && cp LICENSE $(BIN)/krew/files && cp deploy/krew/evictd.yaml $(BIN)/krew/evictd.yaml
-	for arch in amd64 arm64; do \
-		archive=kubectl-evictd-linux-$$arch.tar.gz; \
-		GOOS=linux GOARCH=$$arch $(GOBUILD) -o $(BIN)/krew/files/kubectl-evictd ./cmd/evictd; \
-		tar -C $(BIN)/krew/files --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -c . | gzip -n >$(BIN)/krew/$$archive; \
-		sed -i "s|@SHA256_$$arch@|$$(sha256sum $(BIN)/krew/$$archive | cut -d' ' -f1)|" $(BIN)/krew/evictd.yaml; \
-	done
-	sed -i -e '/^#/d' -e 's|@VERSION@|$(or $(KREW_VERSION),$(VERSION))|' -e 's|@DOWNLOADS@|$(or $(DOWNLOADS),https://evictd.example/$(VERSION))|' \
-		-e 's|@HOMEPAGE@|$(or $(HOMEPAGE),https://evictd.example)|' $(BIN)/krew/evictd.yaml
-	rm -r $(BIN)/krew/files
+krew: ## bin/krew: the kubectl plugin's archive and its Krew manifest (KREW_VERSION, DOWNLOADS and HOMEPAGE: URLs)
+	rm -rf $(BIN)/krew && mkdir -p $(BIN)/krew
+	tar -C deploy/krew --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -c kubectl-evictd -C $(CURDIR) LICENSE | gzip -n >$(BIN)/krew/kubectl-evictd.tar.gz
+	sed -e '/^#/d' -e 's|@VERSION@|$(or $(KREW_VERSION),$(VERSION))|' -e 's|@DOWNLOADS@|$(or $(DOWNLOADS),https://evictd.example/$(VERSION))|' \
+		-e 's|@HOMEPAGE@|$(or $(HOMEPAGE),https://evictd.example)|' \
+		-e "s|@SHA256@|$$(sha256sum $(BIN)/krew/kubectl-evictd.tar.gz | cut -d' ' -f1)|" deploy/krew/evictd.yaml >$(BIN)/krew/evictd.yaml
 
 .PHONY: tools
 tools: linter test-runner $(TOOLS)/govulncheck ## Build the pinned golangci-lint, gotestsum and govulncheck, once for all checkouts

@@ -2,72 +2,150 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 )
 
-// callAs runs the program as main does when its file has that name.
-func callAs(t *testing.T, name string, args ...string) (code int, stdout, stderr string) {
+// plugin is the script of `kubectl evictd` before a cluster of five nodes, of which three have an agent
+// that runs. A script in place of kubectl answers, and notes its arguments.
+type plugin struct {
+	t      *testing.T
+	script string
+	dir    string
+}
+
+const fakeKubectl = `#!/bin/sh
+echo "$*" >>"$FAKE/calls"
+case "$*" in
+*forbidden*) echo 'Error from server (Forbidden): pods is forbidden' >&2; exit 1 ;;
+*"get pods"*) grep -- "$(expr "$*" : '.*spec.nodeName=\([^ ]*\)')" "$FAKE/pods" || true ;;
+*"get pod "*nodeName*) echo worker-1 ;;
+*"get pod "*args*) echo 'run --config=/etc/evictd/evictd.yaml --host-root=/host --http-bind-address=:9464' ;;
+*"config view"*) echo shop ;;
+*evictd-down*) echo 'evictd: asking evictd at :9464: connection refused' >&2; echo 'command terminated with exit code 1' >&2; exit 1 ;;
+*usage*) echo 'command terminated with exit code 2' >&2; exit 2 ;;
+*" status -o json") cat "$FAKE/$(expr "$*" : '.* \(evictd-[a-z]*\) -c')" ;;
+*) echo "ran $*" ;;
+esac
+`
+
+const fakePods = `Job <none> worker-3 evictd-job Succeeded <none>
+DaemonSet <none> worker-2 evictd-calm Running <none>
+DaemonSet <none> worker-1 evictd-busy Running <none>
+DaemonSet 2026-01-01T00:00:00Z worker-1 evictd-zold Running <none>
+DaemonSet <none> worker-3 evictd-down Running <none>
+DaemonSet <none> worker-4 evictd-new Pending ImagePullBackOff
+`
+
+func newPlugin(t *testing.T) *plugin {
 	t.Helper()
-	cmd := commandFor(name, args, func(klog.Logger) {})
+	script, err := filepath.Abs("../../deploy/krew/kubectl-evictd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plugin{t: t, script: script, dir: t.TempDir()}
+	document := readFile(t, "../../internal/status/testdata/full.json")
+	summary := func(mode, pressure string) string {
+		return strings.Replace(document, `  "enforcement": {`, `  "summary": {
+    "mode": "`+mode+`",
+    "pressure": "`+pressure+`",
+    "nearestThreshold": "memory.available 7.5Gi above hard",
+    "lastEviction": "1s ago shop/large",
+    "lastTick": "0s ago"
+  },
+  "enforcement": {`, 1)
+	}
+	for name, text := range map[string]string{
+		"kubectl": fakeKubectl, "pods": fakePods,
+		"evictd-busy": summary("acts", "memory.available hard"), "evictd-calm": summary("dry run", "none"),
+	} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// run calls the plugin, as kubectl does.
+func (p *plugin) run(args ...string) (code int, stdout, stderr string) {
+	p.t.Helper()
+	command := exec.CommandContext(p.t.Context(), p.script, args...)
+	command.Env = append(os.Environ(), "PATH="+p.dir+":"+os.Getenv("PATH"), "FAKE="+p.dir)
 	var out, errs bytes.Buffer
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	code = run(t.Context(), cmd)
-	return code, out.String(), errs.String()
+	command.Stdout, command.Stderr = &out, &errs
+	if err := command.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		p.t.Fatal(err)
+	}
+	return command.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// The same program is evictd, the kubectl plugin or its completion, by the name of its file.
-func TestNameOfTheFileChoosesTheCommands(t *testing.T) {
+// A line for each agent that answers, by node, and one sentence about each other one.
+func TestPluginListsTheNodes(t *testing.T) {
 	t.Parallel()
+	p := newPlugin(t)
+	for _, parallel := range []string{"1", "16"} {
+		code, stdout, stderr := p.run("nodes", "--parallel", parallel)
+		const want = `NODE      MODE     PRESSURE               NEAREST THRESHOLD                  LAST EVICTION      LAST TICK  VERSION
+worker-1  acts     memory.available hard  memory.available 7.5Gi above hard  1s ago shop/large  0s ago     v0.1.0
+worker-2  dry run  none                   memory.available 7.5Gi above hard  1s ago shop/large  0s ago     v0.1.0
+`
+		if code != exitFault || stdout != want {
+			t.Errorf("exit code %d, stdout\n%s\nwant 1 and\n%s", code, stdout, want)
+		}
+		for _, fault := range []string{
+			"evictd: node worker-3: no answer from pod evictd/evictd-down: evictd: asking evictd at :9464: connection refused command terminated with exit code 1\n",
+			"evictd: node worker-4: pod evictd/evictd-new does not run: ImagePullBackOff\n",
+		} {
+			if !strings.Contains(stderr, fault) || strings.Count(stderr, "\n") != 2 {
+				t.Errorf("stderr\n%s\nlacks %q", stderr, fault)
+			}
+		}
+	}
+}
+
+// The other commands run in the pod of the node's agent: with its flags, its output and its exit code.
+func TestPluginRunsInTheAgentsPod(t *testing.T) {
+	t.Parallel()
+	p := newPlugin(t)
 	for _, test := range []struct {
-		name string
 		args []string
-		want string
+		code int
+		want string // of stdout and stderr
 	}{
-		{"/evictd", []string{"version"}, "evictd "},
-		{"/usr/local/bin/kubectl-evictd", []string{"--help"}, "kubectl evictd [command]"},
-		{"kubectl_complete-evictd", []string{"wh"}, "why\t"},
-		{"/opt/other", []string{"version"}, "evictd "},
+		{[]string{"rank", "worker-1", "--signal", "nodefs.available", "-o", "wide"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd rank --signal=nodefs.available -o=wide\n"},
+		{[]string{"rank", "--kubeconfig=a file", "--context", "x", "-n", "ns", "-l", "a=b", "worker-2"}, 0, "ran --kubeconfig=a file --context=x exec -n ns evictd-calm -c evictd -- /evictd rank\n"},
+		{[]string{"rank", "worker-1", "--signal=usage"}, 2, "command terminated with exit code 2\n"},
+		{[]string{"why", "web"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd rank --why=shop/web\n"},
+		{[]string{"why", "other/web", "--evictd-namespace", "ns", "--signal=pid.available"}, 0, "ran exec -n ns evictd-busy -c evictd -- /evictd rank --why=other/web --signal=pid.available\n"},
+		{[]string{"why", "-n", "other", "web"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd rank --why=other/web\n"},
+		{[]string{"doctor", "worker-1", "-o", "json"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd doctor --node-name=worker-1 --config=/etc/evictd/evictd.yaml --host-root=/host -o=json\n"},
+		{[]string{"rank", "worker-4"}, 1, "evictd: node worker-4: pod evictd/evictd-new does not run: ImagePullBackOff\n"},
+		{[]string{"rank", "worker-9"}, 1, "evictd: node worker-9 has no pod of a DaemonSet with the labels app.kubernetes.io/name=evictd in namespace evictd, or there is no such node\n"},
+		{[]string{"nodes", "-n", "forbidden"}, 1, "Error from server (Forbidden): pods is forbidden\n"},
+		{[]string{"rank"}, 2, "evictd: rank takes one node, not 0 (see kubectl evictd --help)\n"},
+		{[]string{"nodes", "x"}, 2, "evictd: nodes takes no argument, not 1 (see kubectl evictd --help)\n"},
+		{[]string{"why", "a/b/c"}, 2, "evictd: pod a/b/c: write POD or NAMESPACE/POD (see kubectl evictd --help)\n"},
+		{[]string{"nodes", "--colour", "red"}, 2, "evictd: nodes has no flag --colour (see kubectl evictd --help)\n"},
+		{[]string{"nodes", "--parallel"}, 2, "evictd: --parallel needs a value (see kubectl evictd --help)\n"},
+		{[]string{"top"}, 2, "evictd: no command top: name nodes, rank, why or doctor (see kubectl evictd --help)\n"},
 	} {
-		if code, stdout, stderr := callAs(t, test.name, test.args...); code != exitFine || !strings.Contains(stdout, test.want) {
-			t.Errorf("%s %q: code %d, stdout %q, stderr %q; want %q", test.name, test.args, code, stdout, stderr, test.want)
+		if code, stdout, stderr := p.run(test.args...); code != test.code || stdout+stderr != test.want {
+			t.Errorf("%q: exit code %d, printed\n%s\nwant %d and\n%s", test.args, code, stdout+stderr, test.code, test.want)
 		}
+	}
+	if code, stdout, _ := p.run("--help"); code != 0 || strings.Count(stdout, "kubectl evictd ") != 4 {
+		t.Errorf("--help: exit code %d\n%s", code, stdout)
 	}
 }
 
-// Each wrong call of the plugin ends with exit code 2 and one line with the fault and its fix.
-func TestWrongCallsOfThePlugin(t *testing.T) {
-	t.Parallel()
-	for want, args := range map[string][]string{
-		"name a command: doctor, nodes, rank or why (see kubectl evictd --help)":                   nil,
-		`no command "top": name a command: doctor, nodes, rank or why (see kubectl evictd --help)`: {"top"},
-		"unknown flag: --colour (see kubectl evictd nodes --help)":                                 {"nodes", "--colour"},
-		`nodes takes no arguments and got "x" (see kubectl evictd nodes --help)`:                   {"nodes", "x"},
-		"--parallel 0: write 1 or more":                                                            {"nodes", "--parallel=0"},
-		"--timeout 0s: write a duration above 0, such as 10s":                                      {"nodes", "--timeout=0"},
-		"name one node, not 0 (see kubectl evictd rank --help)":                                    {"rank"},
-		"name one node, not 2 (see kubectl evictd doctor --help)":                                  {"doctor", "a", "b"},
-		"name one pod, not 0 (see kubectl evictd why --help)":                                      {"why"},
-		`pod "shop/": write POD or NAMESPACE/POD`:                                                  {"why", "shop/"},
-		`pod "a/b/c": write POD or NAMESPACE/POD`:                                                  {"why", "a/b/c"},
-		`pod "shop/web" and --namespace other name two namespaces: leave one out`:                  {"why", "shop/web", "-n", "other"},
-		"the pod's name is empty: write POD or NAMESPACE/POD":                                      {"why", ""},
-	} {
-		code, stdout, stderr := callAs(t, pluginFile, args...)
-		if code != exitUsage || stdout != "" || stderr != "evictd: "+want+"\n" {
-			t.Errorf("%q: code %d, stdout %q, stderr %q; want 2 and %q", args, code, stdout, stderr, want)
-		}
-	}
-}
-
-// The template of the Krew manifest names the program, for the architectures of the image, and
+// The template of the Krew manifest names the script, for all platforms that have a shell, and
 // `make krew` fills in every gap.
 func TestKrewTemplate(t *testing.T) {
 	t.Parallel()
@@ -76,51 +154,20 @@ func TestKrewTemplate(t *testing.T) {
 		Kind     string
 		Metadata struct{ Name string }
 		Spec     struct {
-			Platforms []struct {
-				Selector struct{ MatchLabels map[string]string }
-				URI, Bin string
-			}
+			Platforms []struct{ URI, Bin string }
 		}
 	}
 	if err := yaml.Unmarshal([]byte(text), &manifest); err != nil {
 		t.Fatal(err)
 	}
-	if manifest.Kind != "Plugin" || "kubectl-"+manifest.Metadata.Name != pluginFile {
-		t.Errorf("it is %s %s", manifest.Kind, manifest.Metadata.Name)
-	}
-	var architectures []string
-	for _, p := range manifest.Spec.Platforms {
-		arch := p.Selector.MatchLabels["arch"]
-		architectures = append(architectures, arch)
-		if p.Bin != pluginFile || p.Selector.MatchLabels["os"] != "linux" || !strings.HasSuffix(p.URI, "/"+pluginFile+"-linux-"+arch+".tar.gz") {
-			t.Errorf("%s: %+v", arch, p)
-		}
-	}
-	if diff := cmp.Diff([]string{"amd64", "arm64"}, architectures); diff != "" {
-		t.Errorf("architectures (-want +got):\n%s", diff)
+	if p := manifest.Spec.Platforms; manifest.Kind != "Plugin" || manifest.Metadata.Name != "evictd" || len(p) != 1 ||
+		p[0].Bin != "kubectl-evictd" || !strings.HasSuffix(p[0].URI, "/kubectl-evictd.tar.gz") {
+		t.Errorf("%+v", manifest)
 	}
 	filled := readDoc(t, "Makefile")
 	for _, gap := range regexp.MustCompile(`"[^"]*(@\w+@)[^"]*"`).FindAllStringSubmatch(text, -1) {
-		if name := strings.NewReplacer("amd64", "$$arch", "arm64", "$$arch").Replace(gap[1]); !strings.Contains(filled, "s|"+name+"|") {
+		if !strings.Contains(filled, "s|"+gap[1]+"|") {
 			t.Errorf("make krew does not fill in %s", gap[1])
-		}
-	}
-}
-
-// Without a usable kubeconfig the plugin says so in one line.
-func TestKubeconfigsOfThePlugin(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "none")
-	context := writeFile(t, "kubeconfig", kubeconfigHead+"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n")
-	t.Setenv("KUBECONFIG", missing)
-	for want, args := range map[string][]string{
-		"looking for a cluster: there is no kubeconfig; name one by --kubeconfig or $KUBECONFIG": {"nodes"},
-		"reading the kubeconfig: ":   {"nodes", "--kubeconfig", missing},
-		`context "y" does not exist`: {"rank", "n", "--kubeconfig", context, "--context", "y"},
-		"looking for evictd's pods: no answer from the API server at https://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused": {"nodes", "--kubeconfig", context},
-	} {
-		code, _, stderr := callAs(t, pluginFile, args...)
-		if code != exitFault || !strings.HasPrefix(stderr, "evictd: ") || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%q: code %d, stderr %q; want 1 and one line with %q", args, code, stderr, want)
 		}
 	}
 }

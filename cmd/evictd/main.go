@@ -17,7 +17,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	code := run(ctx, commandFor(os.Args[0], os.Args[1:], klog.SetLogger))
+	code := run(ctx, newRootCommand(klog.SetLogger))
 	stop()
 	os.Exit(code)
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,28 +21,25 @@ import (
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-// agentPort is the port of evictd's container in these tests.
-const agentPort = 9464
-
-// plugin is `kubectl evictd` before a DaemonSet of evictd on several nodes, each of which is a process of
-// evictd and a streaming kubelet. The first node is the agent's own, the others are in dry run.
+// plugin is `kubectl evictd`, with the real kubectl, before a DaemonSet of evictd on several nodes, each of
+// which is a process of evictd and a streaming kubelet. The first node is the agent's own, the others are
+// in dry run.
 type plugin struct {
 	*evictdtest.Agent
 
 	nodes      []string
 	evictds    []*evictdtest.Evictd
 	kubelets   []*streamingKubelet
-	dir        string // has the plugin under the names that kubectl looks for
+	script     string
 	kubeconfig string
 }
 
 func newPlugin(t *testing.T, agents int) *plugin {
 	t.Helper()
-	c := &plugin{Agent: evictdtest.NewAgent(t), dir: t.TempDir(), kubeconfig: evictdtest.Cluster().Kubeconfig()}
-	binary := evictdtest.Binary(t)
-	for _, name := range []string{"kubectl-evictd", "kubectl_complete-evictd"} {
-		c.Must(os.Symlink(binary, filepath.Join(c.dir, name)))
-	}
+	c := &plugin{Agent: evictdtest.NewAgent(t), kubeconfig: evictdtest.Cluster().Kubeconfig()}
+	var err error
+	c.script, err = filepath.Abs("../../deploy/krew/kubectl-evictd")
+	c.Must(err)
 	c.Launch()
 	for i := range agents {
 		node, h, d := c.Node, c.Host, c.Evictd
@@ -53,8 +49,8 @@ func newPlugin(t *testing.T, agents int) *plugin {
 			d = c.LaunchOn(h, node, "dryRun: true")
 		}
 		k := &streamingKubelet{
-			agent: d.Address, ports: map[int32]bool{agentPort: true},
-			paths: map[string]string{"/host": h.Root, "/etc/evictd/evictd.yaml": d.Config, "/evictd": binary},
+			agent: d.Address,
+			paths: map[string]string{"/host": h.Root, "/etc/evictd/evictd.yaml": d.Config, "/evictd": evictdtest.Binary(t)},
 		}
 		k.start(t)
 		c.announce(node, k)
@@ -98,8 +94,7 @@ func (c *plugin) ship() {
 					NodeSelector: map[string]string{"plugin": c.Namespace},
 					Containers: []corev1.Container{{
 						Name: "evictd", Image: "none",
-						Args:  []string{"run", "--config=/etc/evictd/evictd.yaml", "--host-root=/host", "--http-bind-address=:9464", "--log-level", "debug"},
-						Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: agentPort}},
+						Args: []string{"run", "--config=/etc/evictd/evictd.yaml", "--host-root=/host", "--http-bind-address=:9464", "--log-level", "debug"},
 					}},
 				},
 			},
@@ -133,14 +128,10 @@ type result struct {
 // kubectl runs `kubectl evictd` with the arguments, as kubectl runs a plugin.
 func (c *plugin) kubectl(ctx context.Context, args ...string) result {
 	c.T.Helper()
-	return c.run(ctx, "kubectl-evictd", append(args, "--kubeconfig", c.kubeconfig)...)
-}
-
-func (c *plugin) run(ctx context.Context, name string, args ...string) result {
-	c.T.Helper()
 	var out, errs bytes.Buffer
-	command := exec.CommandContext(ctx, filepath.Join(c.dir, name), args...)
+	command := exec.CommandContext(ctx, c.script, append(args, "--kubeconfig", c.kubeconfig)...)
 	command.Stdout, command.Stderr = &out, &errs
+	command.Env = append(os.Environ(), "PATH="+os.Getenv("EVICTD_CLUSTER_BIN")+":"+os.Getenv("PATH"))
 	err := command.Run()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		c.T.Fatal(err)
@@ -168,11 +159,5 @@ func (c *plugin) account(name string, rules ...rbacv1.PolicyRule) string {
 	}
 	path := filepath.Join(c.T.TempDir(), "kubeconfig")
 	c.Must(clientcmd.WriteToFile(*file, path))
-	if len(rules) > 0 {
-		c.Until("the API server knows the rights of "+name, func(ctx context.Context) bool {
-			got := c.run(ctx, "kubectl-evictd", "nodes", "-n", c.Namespace, "--kubeconfig", path)
-			return got.code == 0 || strings.Contains(got.stderr, "portforward")
-		})
-	}
 	return path
 }

@@ -15,21 +15,19 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/cri-streaming/pkg/streaming/portforward"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-// streamingKubelet is the part of a node's kubelet that serves port-forward and exec, with the kubelet's own
-// streaming library. There are no containers: it connects to the processes of the test, and runs
-// evictd on this machine with the paths that the container would have.
+// streamingKubelet is the part of a node's kubelet that serves exec, with the kubelet's own streaming
+// library. There are no containers: it runs evictd on this machine with the paths that the container
+// would have.
 type streamingKubelet struct {
 	server *httptest.Server
-	// agent is where the node's evictd listens; ports are those of its container.
+	// agent is where the node's evictd listens, which a command in its container would find by itself.
 	agent string
-	ports map[int32]bool
 	// paths replaces the beginnings of the paths in a command, as a container's mounts do.
 	paths map[string]string
 }
@@ -43,9 +41,6 @@ func (k *streamingKubelet) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/portForward/{namespace}/{pod}", func(w http.ResponseWriter, r *http.Request) {
-		portforward.ServePortForward(w, r, k, r.PathValue("pod"), "", &portforward.V4Options{}, time.Minute, time.Minute, portforward.SupportedProtocols)
-	})
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
 		options, err := remotecommand.NewOptions(r)
 		if err != nil {
@@ -70,21 +65,6 @@ func (k *streamingKubelet) port() string {
 	return port
 }
 
-// PortForward connects a stream with the node's agent.
-func (k *streamingKubelet) PortForward(ctx context.Context, pod, _ string, port int32, stream io.ReadWriteCloser) error {
-	if !k.ports[port] {
-		return fmt.Errorf("pod %s has no port %d", pod, port)
-	}
-	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", k.agent)
-	if err != nil {
-		return err
-	}
-	defer connection.Close()
-	go func() { _, _ = io.Copy(connection, stream) }() // it ends with the connection
-	_, err = io.Copy(stream, connection)
-	return err
-}
-
 // ExecInContainer runs a command.
 func (k *streamingKubelet) ExecInContainer(ctx context.Context, _, _, container string, words []string, _ io.Reader, out, errs io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	if container != "evictd" {
@@ -106,7 +86,7 @@ func (k *streamingKubelet) ExecInContainer(ctx context.Context, _, _, container 
 		}
 		mounted = append(mounted, flag+path)
 	}
-	more := "--http-bind-address=" + k.agent // which a command in its container would find by itself
+	more := "--http-bind-address=" + k.agent
 	if mounted[1] == "doctor" {
 		more = "--kubeconfig=" + evictdtest.Cluster().Kubeconfig()
 	}

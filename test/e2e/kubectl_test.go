@@ -17,11 +17,11 @@ import (
 func TestKubectlPlugin(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
-	plugins := t.TempDir()
-	s.must(os.Symlink(live.Files.Binary, filepath.Join(plugins, "kubectl-evictd")))
+	plugins, err := filepath.Abs("../../deploy/krew")
+	s.must(err)
 	kubectl := func(args ...string) *exec.Cmd {
 		command := exec.CommandContext(t.Context(), filepath.Join(live.Files.ClusterBin, "kubectl"), append([]string{"evictd"}, args...)...)
-		command.Env = append(os.Environ(), "PATH="+plugins+":"+os.Getenv("PATH"), "KUBECONFIG="+live.Cluster.Kubeconfig())
+		command.Env = append(os.Environ(), "PATH="+plugins+":"+live.Files.ClusterBin+":"+os.Getenv("PATH"), "KUBECONFIG="+live.Cluster.Kubeconfig())
 		return command
 	}
 	pod, err := live.EvictdPod(t.Context())
