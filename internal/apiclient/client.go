@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,11 +21,11 @@ type Client struct {
 }
 
 // newClient makes a client as kubernetes.NewForConfig makes the clientset, with the types of the API groups
-// that evictd uses. Requests for the other groups go through the client of the core API. It changes the
+// that evictd uses. Requests for the other group go through the client of the core API. It changes the
 // configuration.
 func newClient(config *rest.Config, tell Failed) (*Client, error) {
 	scheme := runtime.NewScheme()
-	groups := runtime.NewSchemeBuilder(corev1.AddToScheme, policyv1.AddToScheme, authorizationv1.AddToScheme)
+	groups := runtime.NewSchemeBuilder(corev1.AddToScheme, policyv1.AddToScheme)
 	if err := groups.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the types of the API: %w", err)
 	}
@@ -60,23 +59,6 @@ func (c *Client) ConfigMaps(namespace string) *gentype.ClientWithList[*corev1.Co
 func (c *Client) Nodes() *gentype.Client[*corev1.Node] {
 	return gentype.NewClient("nodes", c.core, c.parameters, metav1.NamespaceNone,
 		func() *corev1.Node { return &corev1.Node{} }, gentype.PrefersProtobuf[*corev1.Node]())
-}
-
-// AccessReviews sends SelfSubjectAccessReviews, which say what the account may do.
-type AccessReviews struct{ client *Client }
-
-// AccessReviews returns what sends them.
-func (c *Client) AccessReviews() AccessReviews { return AccessReviews{c} }
-
-// Create sends one and returns the answer.
-func (r AccessReviews) Create(
-	ctx context.Context, review *authorizationv1.SelfSubjectAccessReview, options metav1.CreateOptions,
-) (*authorizationv1.SelfSubjectAccessReview, error) {
-	answer := &authorizationv1.SelfSubjectAccessReview{}
-	err := r.client.core.Post().UseProtobufAsDefault().
-		AbsPath("/apis", authorizationv1.GroupName, "v1").Resource("selfsubjectaccessreviews").
-		VersionedParams(&options, r.client.parameters).Body(review).Do(ctx).Into(answer)
-	return answer, err
 }
 
 // EventSink sends Events for client-go's queue of Events (tools/record), which passes no context:

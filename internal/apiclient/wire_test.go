@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,8 +114,6 @@ func objectFor(r *http.Request) runtime.Object {
 		return &corev1.Event{ObjectMeta: named, Count: 3}
 	case resource == "poddisruptionbudgets":
 		return &policyv1.PodDisruptionBudget{ObjectMeta: named, Status: policyv1.PodDisruptionBudgetStatus{DesiredHealthy: 2}}
-	case strings.HasSuffix(path, "/selfsubjectaccessreviews"):
-		return &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}
 	case resource == "pods" && subresource == "" && r.Method == http.MethodGet:
 		return &pod
 	default:
