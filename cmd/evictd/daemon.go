@@ -88,7 +88,7 @@ func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
 }
 
 // apiError counts a failed request. No client sends anything before the recorder exists.
-func (d *daemon) apiError(request string, status int) { d.recorder.APIError(request, status) }
+func (d *daemon) apiError(request string, code int) { d.recorder.APIError(request, code) }
 
 func (d *daemon) watchFailed(err error) { d.recorder.Failed(record.FailedWatch, err) }
 

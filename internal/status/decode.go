@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"unicode/utf8"
@@ -219,11 +220,21 @@ func (s *Signal) validate(here string, places map[string]string) error {
 	return once(places, here, s.Name.String())
 }
 
-// validate refuses, besides what is missing, figures that are negative and use above most.
 func (p *Pod) validate(here string, places map[string]string, most int64) error {
 	if p.Pod == nil || p.Name == "" || p.Namespace == "" || p.UID == "" {
 		return fmt.Errorf("%s: name, namespace and uid must be there", here)
 	}
+	return cmp.Or(
+		checkFigures(here, p.used(), most),
+		checkFigures(here, map[string]*int64{
+			"gracePeriodSeconds": &p.GraceSeconds, "memoryRequest": &p.MemoryRequest, "ephemeralStorageRequest": &p.StorageRequest,
+		}, math.MaxInt64),
+		once(places, here+".uid", p.UID), once(places, here, p.Key()),
+	)
+}
+
+// used returns the figures of what the pod uses; nil is not known.
+func (p *Pod) used() map[string]*int64 {
 	used := map[string]*int64{"tasks": p.Tasks}
 	if m := p.Memory; m != nil {
 		maps.Copy(used, map[string]*int64{
@@ -235,19 +246,19 @@ func (p *Pod) validate(here string, places map[string]string, most int64) error 
 			used["disk."+signal.String()] = &n
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(used)) {
-		if n := used[name]; n != nil && *n > most {
+	return used
+}
+
+// checkFigures refuses what is negative or above most, in the order of the names; nil is not known.
+func checkFigures(here string, figures map[string]*int64, most int64) error {
+	for _, name := range slices.Sorted(maps.Keys(figures)) {
+		switch n := figures[name]; {
+		case n == nil:
+		case *n < 0:
+			return fmt.Errorf("%s.%s: %d is negative", here, name, *n)
+		case *n > most:
 			return fmt.Errorf("%s.%s: %d is more than the %d that a pod of this node can use", here, name, *n, most)
 		}
 	}
-	figures := map[string]*int64{
-		"gracePeriodSeconds": &p.GraceSeconds, "memoryRequest": &p.MemoryRequest, "ephemeralStorageRequest": &p.StorageRequest,
-	}
-	maps.Copy(figures, used)
-	for _, name := range slices.Sorted(maps.Keys(figures)) {
-		if n := figures[name]; n != nil && *n < 0 {
-			return fmt.Errorf("%s.%s: %d is negative", here, name, *n)
-		}
-	}
-	return cmp.Or(once(places, here+".uid", p.UID), once(places, here, p.Key()))
+	return nil
 }

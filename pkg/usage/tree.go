@@ -195,7 +195,7 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 	if err != nil {
 		return Pod{}, err
 	}
-	if err := pod.take(&stat, usage); err != nil {
+	if err = pod.take(&stat, usage); err != nil {
 		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path(), err)
 	}
 	if !p.countsTasks {

@@ -116,7 +116,7 @@ func play(t *testing.T, c *Case) *Seen {
 	} else {
 		p.run()
 	}
-	s := p.seen()
+	s := p.seen(p.t.Context())
 	if s.ended && s.exit == harnessFailed {
 		t.Fatal(s.log)
 	}
@@ -154,8 +154,8 @@ func (p *played) run() {
 func (p *played) await(met func(*Seen) bool) bool {
 	p.t.Helper()
 	const most = 200
-	isOver := func(context.Context) bool {
-		s := p.seen()
+	isOver := func(ctx context.Context) bool {
+		s := p.seen(ctx)
 		return met(s) || s.ended || p.evictd.idles() || p.expected().contradicted(s)
 	}
 	if !p.of.Fails {
@@ -164,7 +164,7 @@ func (p *played) await(met func(*Seen) bool) bool {
 	for i := 0; p.of.Fails && i < most && !isOver(p.t.Context()); i++ {
 		eventually.Ticks(p.t, p.evictd, 1, p.tell)
 	}
-	return met(p.seen())
+	return met(p.seen(p.t.Context()))
 }
 
 // isKnown reports whether what is expected was seen, or what is wanted of a marked case.
@@ -221,12 +221,12 @@ func (p *played) step(s *Step) bool {
 	return true
 }
 
-func (p *played) seen() *Seen {
+func (p *played) seen(ctx context.Context) *Seen {
 	s := &Seen{command: p.of.Command, gaveUp: p.gaveUp}
-	p.evictd.seen(s, p.of, p.node.root)
+	p.evictd.seen(ctx, s, p.of, p.node.root)
 	p.api.seen(s)
 	return s
 }
 
 // tell says what was seen last, for a wait that gives up.
-func (p *played) tell() string { return "evictd said last:" + p.seen().decisions() }
+func (p *played) tell() string { return "evictd said last:" + p.seen(p.t.Context()).decisions() }

@@ -83,10 +83,10 @@ func (e *evictd) arguments(c *Case, root string) []string {
 		flags[i] = strings.ReplaceAll(flag, "$HOST", root)
 	}
 	where := []string{"--config", e.config, "--node-name", nodeName, "--host-root", root, "--kubeconfig", filepath.Join(filepath.Dir(root), "kubeconfig")}
-	switch {
-	case c.Command == commandValidate:
+	switch c.Command {
+	case commandValidate:
 		return append([]string{"config", "validate", e.config}, flags...)
-	case c.Command == commandRun:
+	case commandRun:
 		where = append(where, "--http-bind-address", "127.0.0.1:0")
 		if !slices.Contains(c.Flags, "--state-dir") { // a start that knows nothing of the time before waits first
 			dir, err := evictdtest.EmptyState(filepath.Dir(root), root)
@@ -95,9 +95,9 @@ func (e *evictd) arguments(c *Case, root string) []string {
 			}
 			where = append(where, "--state-dir", dir)
 		}
-	case c.Command == commandDoctor:
+	case commandDoctor:
 		where = append(where, "-o", "json")
-	case c.Command == commandRank:
+	case commandRank:
 		where = nil
 	}
 	return append(append([]string{c.Command}, where...), flags...)
@@ -116,14 +116,14 @@ func (e *evictd) configure(settings any) error {
 }
 
 // seen adds what evictd said until now: for a case about the order, in its document too.
-func (e *evictd) seen(s *Seen, c *Case, root string) {
+func (e *evictd) seen(ctx context.Context, s *Seen, c *Case, root string) {
 	if s.ended = e.isOver(); s.ended {
 		s.exit = e.command.ProcessState.ExitCode()
 	}
 	names := strings.NewReplacer(root, "HOST", filepath.Dir(root)+"/", "")
 	s.log, s.answer = names.Replace(e.log.String()), names.Replace(e.answer.String())
 	if c.Command == commandRun && c.Want.Ranks != nil && !s.ended {
-		if page, code, err := e.get(e.tb.Context(), "/debug/status"); err == nil && code == http.StatusOK {
+		if page, code, err := e.get(ctx, "/debug/status"); err == nil && code == http.StatusOK {
 			s.answer = page
 		}
 	}
