@@ -44,6 +44,7 @@ func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 		s.until(within[i].Name+" holds its memory", func(context.Context) bool { return s.anonymous(&within[i]) >= usesMiB<<20 })
 	}
 	s.nearLine(untilMetMiB)
+	s.takesNoPods() // what replaces a victim would take as much again
 	held := s.held(t.Context(), node.NodeMemory, withinRequests)
 	hostTakes(s, takesMiB)
 	s.until("evictd holds", func(ctx context.Context) bool { return s.held(ctx, node.NodeMemory, withinRequests) > held })

@@ -56,8 +56,9 @@ func TestLeakWithinItsRequestGoesAtExhaustion(t *testing.T) {
 	s := emptyScene(t)
 	// The leak allocates 2250 MiB within its grace period and the margin of 15 s.
 	const kubeletsBelow, aSecond, most = 3500, 50, 8500 // MiB; the first is below evictd's line
-	const smallMiB = 110                                // not negligible beside what is missing, but two seconds of the leak
-	over := s.deploy(node.Workload{Name: "over", UsesMiB: smallMiB, AsksMiB: smallMiB - 50})
+	// All small pods together hold what the leak takes in two seconds: the certain rate can be half of the leak's.
+	const smallMiB = 60
+	over := s.deploy(node.Workload{Name: "over", UsesMiB: smallMiB, AsksMiB: smallMiB - 40})
 	near := s.deploy(node.Workload{Name: "near", UsesMiB: smallMiB, AsksMiB: smallMiB + 20})
 	leak := leakingPod(s, most, most, aSecond) // evictd has read its usage before it grows
 	calm := append(cacheHolders(s), over, near)

@@ -203,6 +203,18 @@ func lastDecisions() string {
 	return fmt.Sprintf("the last decisions:\n%.6000s", decisions)
 }
 
+// takesNoPods keeps new pods away from the node until the end of the test, DaemonSets' excepted.
+func (s *scene) takesNoPods() {
+	s.Helper()
+	cordon := func(ctx context.Context, is bool) error {
+		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, is)
+		_, err := live.Client.CoreV1().Nodes().Patch(ctx, live.Name(), types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+	s.must(cordon(s.Context(), true))
+	s.Cleanup(func() { s.must(cordon(context.Background(), false)) })
+}
+
 // gone waits until a pod has ended, and returns the decision that evicted it.
 func (s *scene) gone(pod *corev1.Pod) (decision node.Decision) {
 	s.Helper()
