@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,16 +19,16 @@ import (
 func TestProcessesAreReadInTheBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		reads, faults, fault := 0, 0, error(nil)
-		takes := timeout
-		r := New("", "/kubepods", func(error) { faults++ })
+		var reads, faults atomic.Int64 // one reading ends after the last look
+		fault, takes := error(nil), timeout
+		r := New("", "/kubepods", func(error) { faults.Add(1) })
 		r.look = func(context.Context) ([]decide.Process, error) {
 			time.Sleep(takes - time.Millisecond)
-			reads++
+			read := reads.Add(1)
 			if fault != nil {
 				return nil, fault
 			}
-			return []decide.Process{{RSS: int64(reads)}}, nil
+			return []decide.Process{{RSS: read}}, nil
 		}
 		wants := func(name, incident string, reading int64, pending bool) {
 			t.Helper()
@@ -63,8 +64,8 @@ func TestProcessesAreReadInTheBackground(t *testing.T) {
 		wants("it hangs", "b", 0, true)
 		time.Sleep(2 * processesEvery)
 		wants("it hangs for long", "b", 0, false)
-		if faults != 1 || reads != 4 {
-			t.Errorf("%d faults, %d readings; want 1, 4", faults, reads)
+		if faults.Load() != 1 || reads.Load() != 4 {
+			t.Errorf("%d faults, %d readings; want 1, 4", faults.Load(), reads.Load())
 		}
 		time.Sleep(takes) // it ends
 	})

@@ -160,25 +160,26 @@ func (w *Wakers) Run(ctx context.Context, notes WakeNotes) error {
 		<-ctx.Done()
 		return w.Close()
 	}
-	written := make(chan struct{})
+	written, end := make(chan struct{}), w.stop
 	stop := context.AfterFunc(ctx, func() {
-		defer close(written)
-		_, _ = unix.Write(w.stop, binary.NativeEndian.AppendUint64(nil, 1)) // an eventfd takes it
+		_, _ = unix.Write(end, binary.NativeEndian.AppendUint64(nil, 1)) // an eventfd takes it
+		close(written)
 	})
-	defer func() {
+	closeAll := func() error {
 		if !stop() {
-			<-written
+			<-written // or it could write to another file that has the number by then
 		}
-	}()
+		return w.Close()
+	}
 	events := make([]unix.EpollEvent, 1+len(w.sources))
 	for {
 		count, err := unix.EpollWait(w.epoll, events, -1)
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return errors.Join(fmt.Errorf("waiting for stalls: %w", err), w.Close())
+			return errors.Join(fmt.Errorf("waiting for stalls: %w", err), closeAll())
 		}
 		for _, event := range events[:max(count, 0)] {
-			if int(event.Fd) == w.stop {
-				return w.Close()
+			if int(event.Fd) == end {
+				return closeAll()
 			}
 			for _, s := range w.sources {
 				if s.file == int(event.Fd) {

@@ -9,9 +9,8 @@ import (
 )
 
 // outdated is by how many bytes a pod's usage, which is of now, may differ from what its memory.stat adds up
-// to. The kernel sums that file up every 2 s, and on reading where many charges are new; it notes them for the
-// group of the container, and sometimes not for that of the pod (memcg_rstat_updated in mm/memcontrol.c,
-// seen on Linux 6.18). Kernel memory on cgroup v1 differs by more, and then the containers' files say no more.
+// to. The kernel sums that file up every 2 s, and before where a group has many new charges, which it notes for
+// the container's and not always for the pod's (memcg_rstat_updated). Kernel memory on v1 differs by more.
 const outdated = 16 << 20
 
 // memory returns the figures of the pod's memory, and its usage in bytes.
