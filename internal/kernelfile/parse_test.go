@@ -9,13 +9,28 @@ import (
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
+// parsed is a file and the number that is read from it; with wantErr, which is a part of the error's text, there
+// is none.
+type parsed struct {
+	content string
+	want    int64
+	wantErr string
+}
+
+func checkParser(t *testing.T, tests map[string]parsed, parse func(content []byte) (int64, error)) {
+	t.Helper()
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := parse([]byte(tc.content))
+			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
+		})
+	}
+}
+
 func TestNumber(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		content string
-		want    int64
-		wantErr string
-	}{
+	tests := map[string]parsed{
 		"number":      {content: "32768\n", want: 32768},
 		"zero":        {content: "0\n", want: 0},
 		"largest":     {content: "9223372036854775807\n", want: math.MaxInt64},
@@ -29,22 +44,12 @@ func TestNumber(t *testing.T) {
 		"two lines":   {content: "1\n2\n", wantErr: "more than a number"},
 		"NUL byte":    {content: "1\x00\n", wantErr: "more than a number"},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := Number([]byte(tc.content))
-			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
-		})
-	}
+	checkParser(t, tests, Number)
 }
 
 func TestStat(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		content string
-		want    int64
-		wantErr string
-	}{
+	tests := map[string]parsed{
 		"among others":     {content: "inactive_anon 1\ntotal_inactive_file 2\ninactive_file 94208\nactive_file 3\n", want: 94208},
 		"missing":          {content: "total_inactive_file 2\n", wantErr: "no line"},
 		"cut off":          {content: "anon 1\ninactive_file 942", wantErr: "no line"},
@@ -52,24 +57,14 @@ func TestStat(t *testing.T) {
 		"two":              {content: "inactive_file 1 2\n", wantErr: "more than a number"},
 		"without a number": {content: "inactive_file \n", wantErr: "no number"},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := Stat([]byte(tc.content), "inactive_file ")
-			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
-		})
-	}
+	checkParser(t, tests, func(content []byte) (int64, error) { return Stat(content, "inactive_file ") })
 }
 
 const psiText = "some avg10=13.22 avg60=8.96 avg300=2.76 total=14917686\nfull avg10=11.28 avg60=5.15 avg300=1.40 total=8154993\n"
 
 func TestStallTotal(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		content string
-		want    int64
-		wantErr string
-	}{
+	tests := map[string]parsed{
 		"as the kernel writes it":    {content: psiText, want: 8154993},
 		"nothing yet":                {content: "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"},
 		"a field more":               {content: "full avg10=0.00 new=5 total=7\n", want: 7},
@@ -84,13 +79,7 @@ func TestStallTotal(t *testing.T) {
 		"NUL bytes":                  {content: "full avg10=0.00 total=\x00\x00\n", wantErr: "no number"},
 		"of something else entirely": {content: "fullness total=7\n", wantErr: `no line "full "`},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := StallTotal([]byte(tc.content), "full")
-			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
-		})
-	}
+	checkParser(t, tests, func(content []byte) (int64, error) { return StallTotal(content, "full") })
 }
 
 func FuzzStallTotal(f *testing.F) {

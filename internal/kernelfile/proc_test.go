@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // The files of a node with 24 GiB, of which the kernel says 22 GiB are available.
@@ -19,11 +17,7 @@ const (
 
 func TestMeminfo(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		content string
-		want    int64
-		wantErr string
-	}{
+	tests := map[string]parsed{
 		"as the kernel writes it": {content: meminfoText, want: 22 * gib},
 		"the only line":           {content: "MemAvailable: 1 kB\n", want: 1024},
 		"zero is a number":        {content: "MemAvailable: 0 kB\n", want: 0},
@@ -46,22 +40,12 @@ func TestMeminfo(t *testing.T) {
 		"NUL bytes in front":      {content: "\x00\x00MemAvailable: 5 kB\n", wantErr: "no line"},
 		"carriage return":         {content: "MemAvailable: 5 kB\r\n", wantErr: "instead of kB"},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := Meminfo([]byte(tc.content), "MemAvailable:")
-			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
-		})
-	}
+	checkParser(t, tests, func(content []byte) (int64, error) { return Meminfo(content, "MemAvailable:") })
 }
 
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		content string
-		want    int64
-		wantErr string
-	}{
+	tests := map[string]parsed{
 		"as the kernel writes it": {content: loadavgText, want: 1020},
 		"no end":                  {content: strings.TrimSpace(loadavgText), wantErr: "no end"},
 		"empty":                   {content: "", wantErr: "no end"},
@@ -77,13 +61,7 @@ func TestTasks(t *testing.T) {
 		"overflow":                {content: "3.45 2.43 1.14 5/99999999999999999999 1\n", wantErr: "runnable/total"},
 		"NUL bytes":               {content: "3.45 2.43 1.14 \x00/\x00 15213\n", wantErr: "runnable/total"},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := Tasks([]byte(tc.content))
-			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
-		})
-	}
+	checkParser(t, tests, Tasks)
 }
 
 func FuzzMeminfo(f *testing.F) {
