@@ -248,7 +248,7 @@ func TestKubeletsFile(t *testing.T) {
 	}
 }
 
-// The worst difference of a signal is its state, and all are told.
+// The worst difference of a signal is its state, and all of them are reported.
 func TestKubeletsThresholds(t *testing.T) {
 	t.Parallel()
 	finding := func(kind kubeletconfig.Kind, detail string) kubeletconfig.Finding {

@@ -38,7 +38,7 @@ func TestTheOrderOfARun(t *testing.T) {
 		name   string
 		change func(*fake, *decide.Plan)
 		want   []string
-		why    string // the hold, or what came of the check whether a budget may be bypassed
+		why    string // the hold, or the result of checking the budget before a bypass
 	}{
 		{"the first is accepted", func(*fake, *decide.Plan) {}, []string{"save a", "intent a", "evict a"}, ""},
 		{"a refusal: the next", func(f *fake, _ *decide.Plan) {
