@@ -4,7 +4,7 @@
 // `evictd doctor` prints the whole list, and `helm test` runs that. A running evictd checks at its
 // start what it does not follow anyway, and says what is not ok. A check is one function from the
 // inputs to its result. To add one, write the function, its entry in [list] and its row in
-// docs/doctor.md. What is sent to the API server are reads, reviews and server-side dry runs.
+// docs/cli.md. What is sent to the API server are reads, reviews and server-side dry runs.
 package checks
 
 import (

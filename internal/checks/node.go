@@ -144,7 +144,7 @@ func wakeUp(wake *pressure.WakeState) Result {
 
 func podFiles(_ context.Context, in *Inputs) Result {
 	if err := in.PodFiles(); err != nil {
-		return in.withoutDisk(err, `add the component deploy/components/disk-node; docs/disk.md, "Rights"`)
+		return in.withoutDisk(err, `add the component deploy/components/disk-node; docs/signals.md, "Rights"`)
 	}
 	return ok("the pods' files can be read")
 }

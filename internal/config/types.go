@@ -191,7 +191,7 @@ type Limits struct {
 }
 
 // Disk says how evictd handles pressure on a filesystem and measures the pods' disk use;
-// [disk.md](disk.md) compares the sources. The kubelet deletes unused images and dead containers
+// [signals.md](signals.md#disk) compares the sources. The kubelet deletes unused images and dead containers
 // itself, and evicts if that does not suffice. While unused images hold what is missing, evictd
 // evicts no pod for it ([images before pods](runbook.md#beside-the-kubelet)).
 type Disk struct {

@@ -1,6 +1,6 @@
 // Package status answers: what does a running evictd know of its node? It has the one document that
 // an agent serves at /debug/status, with its tables and its stories for people, and the way from a
-// saved document back to the ranking. docs/snapshot.md lists the fields.
+// saved document back to the ranking. docs/cli.md lists the fields.
 //
 // Unknown is never 0: what is not known is missing in the document, and what must be there is
 // required of a file. All of it are values; the package reads no node and sends no request.

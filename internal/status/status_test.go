@@ -332,7 +332,7 @@ func TestEveryCutIsNoticed(t *testing.T) {
 const marked = "private"
 
 // TestWhatADocumentHolds fills every field that a pod can have, now and in a later Kubernetes, and lists
-// where in the document any of it is. A line that is new here needs one in docs/snapshot.md.
+// where in the document any of it is. A line that is new here needs one in docs/cli.md.
 func TestWhatADocumentHolds(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{}

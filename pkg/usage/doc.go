@@ -13,7 +13,7 @@
 //
 // Disk usage comes from the kubelet's Summary API, see [FetchSummary] and [DiskUses], which
 // needs no access to the pods' files, or from these files themselves, see [OpenNodeDisk]:
-// more recent, and with deleted files that are still open. docs/disk.md compares the two.
+// more recent, and with deleted files that are still open. docs/signals.md compares the two.
 //
 // Unknown is never zero: a pod is in a result only when all of it was read, and a figure
 // that may be missing says whether it is known. A pod whose cgroup was removed meanwhile is

@@ -206,6 +206,6 @@ func (d *demo) rank(ctx context.Context) error {
 // next says what to do after the demo.
 func (d *demo) next() {
 	d.say("Next, on a cluster of yours:")
-	d.show(`evictd doctor                             whether a node has what evictd needs: docs/doctor.md
+	d.show(`evictd doctor                             whether a node has what evictd needs: docs/cli.md
 kubectl apply -f deploy/daemonset.yaml    in dry run, which evicts no pod: docs/install.md`)
 }

@@ -78,7 +78,7 @@ func TestDoctorFindsFiveFaults(t *testing.T) {
 	}
 }
 
-// doctorCommand is the command of docs/doctor.md, with the flags of the shipped DaemonSet.
+// doctorCommand is the command of docs/cli.md, with the flags of the shipped DaemonSet.
 func doctorCommand(s *scene, more ...string) []string {
 	return append([]string{
 		"-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "doctor",

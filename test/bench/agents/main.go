@@ -1,6 +1,6 @@
 // Command agents measures what many calm agents cost one real API server and its etcd: memory,
 // CPU and bytes of each agent, without and with pods that come and go, and what happens when the
-// API server ends and all agents return. `make bench-agents` runs it; docs/scale.md has its tables.
+// API server ends and all agents return. `make bench-agents` runs it; docs/results has its tables.
 package main
 
 import (
