@@ -31,8 +31,7 @@ func render(source []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading defaults: %w", err)
 	}
 	page, err := template.New("page").Option("missingkey=error").Funcs(template.FuncMap{
-		"defaults": func() string { return string(defaults) },
-		"about":    func(name string) (string, error) { return about(structs, name) },
+		"about": func(name string) (string, error) { return about(structs, name) },
 		"table": func(name, block string) (string, error) {
 			return table(structs, name, within(values, block))
 		},
@@ -75,12 +74,24 @@ func table(structs map[string]structure, name string, defaults map[string]any) (
 			return "", fmt.Errorf("%s.%s has no comment", name, f.name)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s |", f.name, f.kind)
+		meaning := f.about
 		if defaults != nil {
-			fmt.Fprintf(&b, " %s |", shown(f, defaults[f.name]))
+			value := shown(f, defaults[f.name])
+			fmt.Fprintf(&b, " %s |", value)
+			meaning = withoutDefault(meaning, value)
 		}
-		fmt.Fprintf(&b, " %s |\n", strings.ReplaceAll(f.about, "|", `\|`))
+		fmt.Fprintf(&b, " %s |\n", strings.ReplaceAll(meaning, "|", `\|`))
 	}
 	return b.String(), nil
+}
+
+// withoutDefault leaves out what a comment says last of a missing field, where the column of the defaults
+// has the same.
+func withoutDefault(about, value string) string {
+	for _, written := range []string{value, strings.Trim(value, "`")} {
+		about = strings.TrimSuffix(about, " Unset means "+written+".")
+	}
+	return about
 }
 
 // within returns the block of the defaults with that name: the whole for "", nil
