@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,7 +88,7 @@ func TestDocsShowTheWorkedExample(t *testing.T) {
 	page := readDoc(t, "docs/ranking.md")
 	for _, args := range [][]string{{"--snapshot", example}, {"--snapshot", example, "--why", "shop/web-6b7c9-9s2hw"}} {
 		printed := ranked(t, args...)
-		called := "$ evictd rank " + strings.Replace(strings.Join(args, " "), example, "cmd/evictd/"+example, 1)
+		called := "$ evictd rank " + strings.Replace(strings.Join(args, " "), example, filepath.Base(example), 1)
 		if !strings.Contains(page, called+"\n"+printed+"```") {
 			t.Errorf("docs/ranking.md does not hold what %q prints:\n%s", args, printed)
 		}
