@@ -138,11 +138,9 @@ type Protect struct {
 	PodSelector metav1.LabelSelector `json:"podSelector"`
 	// Protects pods that use no more than they requested of what the node is short of.
 	// `untilExhaustion`: they are candidates only while a hard threshold is met and the resource is
-	// almost exhausted: less than half of the threshold is left, or what is left is no more than the
-	// kubelet's own hard threshold, if its file is known. `always`: they are never candidates. `never`:
-	// they are candidates after the pods that use more than they requested, as in the kubelet. For a
-	// disk the request of ephemeral-storage counts: a pod without one uses more than it requested. The
-	// rule does not apply to PIDs and inodes, which cannot be requested. Unset means `untilExhaustion`.
+	// [almost exhausted](ranking.md#pods-within-their-requests). `always`: they are never candidates.
+	// `never`: they are candidates after the pods that use more than they requested, as in the kubelet.
+	// Unset means `untilExhaustion`.
 	WithinRequests WithinRequests `json:"withinRequests"`
 	// Namespaces in which the annotation `evictd.dev/evict: never` protects a pod; `*` at the end
 	// matches any ending. In all other namespaces the annotation has no effect, because every user who
