@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"os"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
@@ -67,6 +67,7 @@ func Save(path string, text []byte) error {
 	return nil
 }
 
+// decode reads a document. Own checks add to the library what docs/adr/0017 lists.
 func decode(data []byte) (*Document, error) {
 	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF"))) // an editor's byte order mark
 	switch {
@@ -75,45 +76,27 @@ func decode(data []byte) (*Document, error) {
 	case !utf8.Valid(text):
 		return nil, errors.New("it is not UTF-8 text")
 	}
-	if err := checkHead(text); err != nil {
-		return nil, err
-	}
 	var parts struct {
 		Document
 
 		Configuration json.RawMessage `json:"configuration"`
 	}
 	strict, err := kjson.UnmarshalStrict(text, &parts)
-	if err != nil {
+	d := &parts.Document
+	switch other := d.Kind != Kind || d.APIVersion != APIVersion; {
+	case other && (err == nil || d.Kind != ""): // of something else each field would be unknown
+		return nil, fmt.Errorf("it is %q of %q, made by evictd %q, and must be %s of %s", d.Kind, d.APIVersion, d.EvictdVersion, Kind, APIVersion)
+	case err != nil:
 		return nil, placed(err, text)
-	}
-	if len(strict) > 0 {
+	case len(strict) > 0:
 		return nil, strict[0] // with its path
 	}
-	d := &parts.Document
 	var compact bytes.Buffer // a tab between two values is JSON and no YAML
 	_ = json.Compact(&compact, parts.Configuration)
 	if d.Configuration, err = config.Parse(compact.Bytes()); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	return d, cmp.Or(d.checkMissing(text), d.validate())
-}
-
-// checkHead refuses a text that is something else, before its fields are looked at: each of them would be
-// unknown.
-func checkHead(text []byte) error {
-	var head struct {
-		APIVersion    string `json:"apiVersion"`
-		Kind          string `json:"kind"`
-		EvictdVersion string `json:"evictdVersion"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return placed(err, text)
-	}
-	if head.Kind != Kind || head.APIVersion != APIVersion {
-		return fmt.Errorf("it is %q of %q, made by evictd %q, and must be %s of %s", head.Kind, head.APIVersion, head.EvictdVersion, Kind, APIVersion)
-	}
-	return nil
+	return d, cmp.Or(d.checkWritten(text), d.validate())
 }
 
 // placed adds to a fault the line of the text where it is, as far as the error tells.
@@ -128,75 +111,98 @@ func placed(err error, text []byte) error {
 	return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:offset], []byte("\n")), err)
 }
 
-// checkMissing makes sure that every field is there that is always written: the library leaves one
-// that is missing, or null, at 0.
-func (d *Document) checkMissing(text []byte) error {
+// checkWritten writes what was read again. A field that is written then must be there, since the library leaves
+// one that is missing, or null, at 0; and no figure of a pod may be one that a sum of them cannot hold.
+func (d *Document) checkWritten(text []byte) error {
 	var written bytes.Buffer
+	if d.Pods == nil {
+		d.Pods = []Pod{}
+	}
 	if err := d.Write(&written); err != nil {
 		return err
 	}
 	var want, have any
-	if err := errors.Join(json.Unmarshal(written.Bytes(), &want), json.Unmarshal(text, &have)); err != nil {
+	exact := json.NewDecoder(&written)
+	exact.UseNumber()
+	if err := errors.Join(exact.Decode(&want), json.Unmarshal(text, &have)); err != nil {
 		return err
 	}
-	if path := missing("", want, have); path != "" {
-		return fmt.Errorf("%s: is missing, and missing is not 0", path)
-	}
-	return nil
+	return checkFields("", want, have, mostUsed/int64(max(1, len(d.Pods))))
 }
 
-// missing returns the path of a value that have lacks; "" where it lacks none.
-func missing(path string, want, have any) string {
+// mostUsed bounds what all pods use together, 1 EiB.
+const mostUsed = 1 << 60
+
+// checkFields returns the first fault below a path: a value that have lacks, or a figure that no pod can have;
+// most is what one can use.
+func checkFields(path string, want, have any, most int64) error {
 	switch want := want.(type) {
 	case map[string]any:
-		fields, _ := have.(map[string]any)
+		given, _ := have.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(want)) {
-			below := path + "." + name
-			if path == "" && name == "configuration" {
+			below := strings.TrimPrefix(path+"."+name, ".")
+			if below == "configuration" {
 				continue // its defaults may be left out
 			}
-			if fields[name] == nil && want[name] != nil {
-				return below[1:]
+			if given[name] == nil && want[name] != nil {
+				return fmt.Errorf("%s: is missing, and missing is not 0", below)
 			}
-			if lacks := missing(below, want[name], fields[name]); lacks != "" {
-				return lacks
+			if err := checkFields(below, want[name], given[name], most); err != nil {
+				return err
 			}
 		}
 	case []any:
 		items, _ := have.([]any)
 		for i := range min(len(want), len(items)) {
-			if lacks := missing(fmt.Sprintf("%s[%d]", path, i), want[i], items[i]); lacks != "" {
-				return lacks
+			if err := checkFields(fmt.Sprintf("%s[%d]", path, i), want[i], items[i], most); err != nil {
+				return err
 			}
 		}
+	case json.Number:
+		return checkFigure(path, want, most)
 	}
-	return ""
+	return nil
+}
+
+// checkFigure refuses a figure of a pod that is negative, or a use above most. A priority may be any.
+func checkFigure(path string, figure json.Number, most int64) error {
+	of, name, _ := strings.Cut(path, "].")
+	if !strings.HasPrefix(of, "pods[") || name == "priority" {
+		return nil
+	}
+	used := name == "tasks" || strings.HasPrefix(name, "memory.") || strings.HasPrefix(name, "disk.")
+	switch n, _ := figure.Int64(); { // it was read into one
+	case n < 0:
+		return fmt.Errorf("%s: %d is negative", path, n)
+	case used && n > most:
+		return fmt.Errorf("%s: %d is more than the %d that a pod of this node can use", path, n, most)
+	}
+	return nil
 }
 
 // validate says what is wrong with the values, taken together: the first fault; nil when nothing is.
 func (d *Document) validate() error {
-	switch {
-	case d.NodeName == "":
+	if d.NodeName == "" {
 		return errors.New("nodeName: is empty")
-	case d.Pods == nil:
-		return errors.New("pods: is missing")
 	}
 	places := map[string]string{}
 	for i := range d.Signals {
-		if err := d.Signals[i].validate(fmt.Sprintf("signals[%d]", i), places); err != nil {
+		s, here := &d.Signals[i], fmt.Sprintf("signals[%d]", i)
+		if err := cmp.Or(s.validate(here), once(places, here, s.Name.String())); err != nil {
 			return err
 		}
 	}
 	for i := range d.Pods {
-		if err := d.Pods[i].validate(fmt.Sprintf("pods[%d]", i), places, mostUsed/int64(len(d.Pods))); err != nil {
+		p, here := &d.Pods[i], fmt.Sprintf("pods[%d]", i)
+		if p.Pod == nil || p.Name == "" || p.Namespace == "" || p.UID == "" {
+			return fmt.Errorf("%s: name, namespace and uid must be there", here)
+		}
+		if err := cmp.Or(once(places, here+".uid", p.UID), once(places, here, p.Key())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// mostUsed bounds what all pods use together, 1 EiB, so that no sum of their figures overflows.
-const mostUsed = 1 << 60
 
 // once refuses a key that an earlier place has too.
 func once(places map[string]string, here, key string) error {
@@ -207,7 +213,7 @@ func once(places map[string]string, here, key string) error {
 	return nil
 }
 
-func (s *Signal) validate(here string, places map[string]string) error {
+func (s *Signal) validate(here string) error {
 	known := s.Available != nil && s.Capacity != nil
 	switch {
 	case s.State != pressure.Known.String() && s.State != pressure.Unknown.String() && s.State != pressure.Absent.String():
@@ -216,49 +222,6 @@ func (s *Signal) validate(here string, places map[string]string) error {
 		return fmt.Errorf("%s: is %s, and a signal has available and capacity exactly when it is Known", here, s.State)
 	case known && *s.Capacity < 0: // a working set may be above its limit, so available may be below 0
 		return fmt.Errorf("%s.capacity: %d is negative", here, *s.Capacity)
-	}
-	return once(places, here, s.Name.String())
-}
-
-func (p *Pod) validate(here string, places map[string]string, most int64) error {
-	if p.Pod == nil || p.Name == "" || p.Namespace == "" || p.UID == "" {
-		return fmt.Errorf("%s: name, namespace and uid must be there", here)
-	}
-	return cmp.Or(
-		checkFigures(here, p.used(), most),
-		checkFigures(here, map[string]*int64{
-			"gracePeriodSeconds": &p.GraceSeconds, "memoryRequest": &p.MemoryRequest, "ephemeralStorageRequest": &p.StorageRequest,
-		}, math.MaxInt64),
-		once(places, here+".uid", p.UID), once(places, here, p.Key()),
-	)
-}
-
-// used returns the figures of what the pod uses; nil is not known.
-func (p *Pod) used() map[string]*int64 {
-	used := map[string]*int64{"tasks": p.Tasks}
-	if m := p.Memory; m != nil {
-		maps.Copy(used, map[string]*int64{
-			"memory.workingSet": &m.WorkingSet, "memory.anonymous": &m.Anonymous, "memory.shared": &m.Shared, "memory.kernel": m.Kernel,
-		})
-	}
-	for _, signal := range pressure.Signals() {
-		if n, known := p.Disk.Of(signal); known {
-			used["disk."+signal.String()] = &n
-		}
-	}
-	return used
-}
-
-// checkFigures refuses what is negative or above most, in the order of the names; nil is not known.
-func checkFigures(here string, figures map[string]*int64, most int64) error {
-	for _, name := range slices.Sorted(maps.Keys(figures)) {
-		switch n := figures[name]; {
-		case n == nil:
-		case *n < 0:
-			return fmt.Errorf("%s.%s: %d is negative", here, name, *n)
-		case *n > most:
-			return fmt.Errorf("%s.%s: %d is more than the %d that a pod of this node can use", here, name, *n, most)
-		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,13 +55,7 @@ func Handler(document func(ctx context.Context, q *Query) (*Document, error)) ht
 
 // Rankable returns the signals that pods can be ranked for.
 func Rankable() []pressure.Signal {
-	var signals []pressure.Signal
-	for _, signal := range pressure.Signals() {
-		if signal != pressure.MemoryStall {
-			signals = append(signals, signal)
-		}
-	}
-	return signals
+	return slices.DeleteFunc(pressure.Signals(), func(s pressure.Signal) bool { return s == pressure.MemoryStall })
 }
 
 // SignalOf returns the signal of that name that pods can be ranked for.

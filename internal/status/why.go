@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -181,8 +180,8 @@ func (s *story) neighbours(all []rank.Entry) {
 
 // compared writes the keys of a comparison, one a line, up to the one that decides.
 func (s *story) compared(first, second *rank.Entry) {
-	table := tabwriter.NewWriter(&s.Buffer, 0, 8, 2, ' ', 0)
 	steps, queue := rank.Compare(first, second)
+	var lines rows
 	for _, step := range steps {
 		name, rule := words(step.Key)
 		if step.Key == rank.KeyPriority && queue != "" {
@@ -192,26 +191,19 @@ func (s *story) compared(first, second *rank.Entry) {
 		if step.Decides {
 			verdict = "decides: " + rule
 		}
-		_, _ = fmt.Fprintf(table, "  %s\t%s %s\t%s %s\t%s\n", wording.OneLine(name), // a buffer takes everything
-			wording.OneLine(first.Pod.Name), wording.OneLine(step.A), wording.OneLine(second.Pod.Name), wording.OneLine(step.B), verdict)
+		lines.add("  "+name, first.Pod.Name+" "+step.A, second.Pod.Name+" "+step.B, verdict)
 	}
-	_ = table.Flush()
+	_ = lines.write(&s.Buffer) // a buffer takes everything
 }
 
 // words names what a key compares, and says which pod it puts first.
 func words(key rank.Key) (name, rule string) {
-	switch key {
-	case rank.KeyExceeds:
-		return key.String(), "the pod that uses more than its request goes first"
-	case rank.KeyPriority:
-		return "priority", "the lower goes first"
-	case rank.KeyOver:
-		return "usage minus request", "the larger goes first"
-	case rank.KeyAge:
-		return "age", "the younger goes first"
-	case rank.KeyUID:
-		return key.String(), "the smaller goes first, nothing else tells them apart"
-	default:
-		return key.String(), key.String()
-	}
+	text := map[rank.Key][2]string{
+		rank.KeyExceeds:  {key.String(), "the pod that uses more than its request goes first"},
+		rank.KeyPriority: {"priority", "the lower goes first"},
+		rank.KeyOver:     {"usage minus request", "the larger goes first"},
+		rank.KeyAge:      {"age", "the younger goes first"},
+		rank.KeyUID:      {key.String(), "the smaller goes first, nothing else tells them apart"},
+	}[key]
+	return text[0], text[1]
 }
