@@ -3,7 +3,6 @@ package record
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -49,13 +48,14 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation) {
 	if seen.State == pressure.Unknown {
 		r.metrics.readErrors.WithLabelValues(string(signal.Source())).Inc()
-		if repeats, due := r.faults.say(signal, fmt.Sprint(seen.Err), r.settings.Now()); due {
+		if repeats, due := r.said.say(signal, fmt.Sprint(seen.Err), r.settings.Now(), pace{apart: failuresApart}); due {
 			r.logger.Warn("signal is unknown", append(with("signal", signal, "repeats", repeats), zap.Error(seen.Err))...)
 		}
 		return
 	}
-	_, changed := r.states.say(signal, seen.State, time.Time{})
-	if recovered := r.faults.end(signal); !changed && !recovered {
+	changed := seen.State != r.states[signal]
+	r.states[signal] = seen.State
+	if recovered := r.said.end(signal); !changed && !recovered {
 		return // of a file that comes and goes, the log has one pair of lines a minute
 	}
 	switch level := zapcore.InfoLevel; {
@@ -90,7 +90,7 @@ func (r *Recorder) noteEnd(t threshold, sample *pressure.Sample, verdict *pressu
 		}
 	}
 	delete(r.holding, t)
-	r.notes.end(t) // the hold
+	r.said.end(t) // the hold
 	r.metrics.breakDown(t.signal, nil)
 	r.logger.Info("pressure ended", with("signal", t.signal, "kind", t.kind(),
 		"since", since.UTC(), "duration_seconds", verdict.Time.Sub(since).Seconds())...)

@@ -17,7 +17,7 @@ const namespace = "evictd"
 // sent.
 type collector struct {
 	all     []*prometheus.MetricVec
-	emptied []*prometheus.GaugeVec // before each scrape
+	emptied []*prometheus.MetricVec // before each scrape
 	read    func()
 	mu      sync.Mutex // one scrape at a time
 }
@@ -57,7 +57,7 @@ func (c *collector) gauge(name, help string, by ...label) *prometheus.GaugeVec {
 // scraped is a gauge of what is read when it is scraped.
 func (c *collector) scraped(name, help string, by ...label) *prometheus.GaugeVec {
 	v := c.gauge(name, help, by...)
-	c.emptied = append(c.emptied, v)
+	c.emptied = append(c.emptied, v.MetricVec)
 	return v
 }
 
@@ -182,32 +182,17 @@ func (r *Recorder) scrapeOthers() {
 	}
 	if r.settings.MemoryUsed != nil {
 		memory, err := r.settings.MemoryUsed()
-		if err == nil {
-			for part, bytes := range memory {
+		for part, bytes := range memory {
+			if err == nil {
 				r.metrics.memoryUsed.WithLabelValues(string(part)).Set(float64(bytes))
 			}
 		}
 	}
-	r.metrics.oomKills.Reset()
-	if kills, known := r.killsSinceStart(); known {
-		r.metrics.oomKills.WithLabelValues().Add(float64(kills))
+	if r.settings.OOMKills != nil {
+		if kills, err := r.settings.OOMKills(); err == nil {
+			r.metrics.oomKills.WithLabelValues().Add(float64(kills))
+		}
 	}
-}
-
-// killsSinceStart returns how many processes the kernel has killed since the first reading, and
-// whether that is known. It is called by one scrape at a time.
-func (r *Recorder) killsSinceStart() (int64, bool) {
-	if r.settings.OOMKills == nil {
-		return 0, false
-	}
-	now, err := r.settings.OOMKills()
-	if err != nil {
-		return 0, false
-	}
-	if r.killsBefore == nil {
-		r.killsBefore = &now
-	}
-	return max(0, now-*r.killsBefore), true
 }
 
 // setAmount shows an amount of a signal in its metric's unit.

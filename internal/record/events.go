@@ -104,7 +104,7 @@ func (r *Recorder) writeEvents(d *decide.Decision) {
 	}
 	if at := thresholdOf(&d.Pressure); !concernsNode(d) {
 		r.over(at)
-	} else if r.news(at, d.Hold) {
+	} else if r.news(at, string(d.Hold)) {
 		r.onNode(reasonHeld, r.heldWords(d)...)
 	}
 }

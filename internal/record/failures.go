@@ -53,7 +53,7 @@ func (r *Recorder) Failed(what string, err error) {
 		r.metrics.readErrors.WithLabelValues(what).Inc()
 	}
 	r.mu.Lock()
-	repeats, due := r.failures.say(what, "", r.settings.Now())
+	repeats, due := r.said.say(failure(what), "", r.settings.Now(), pace{failuresApart, failuresApart})
 	r.mu.Unlock()
 	if due {
 		r.logger.Warn(message, append(line, zap.Int("repeats", repeats))...)

@@ -16,14 +16,14 @@ func TestOnce(t *testing.T) {
 		repeats int
 	}
 	for name, test := range map[string]struct {
-		apart, again time.Duration
-		steps        []step
+		pace  pace
+		steps []step
 	}{
-		"a change": {0, 0, []step{{0, "a", true, 0}, {time.Hour, "a", false, 0}, {0, "b", true, 0}, {0, "a", true, 0}, {0, "", true, 0}, {0, "", false, 0}, {0, "a", true, 0}}},
-		"now and then": {time.Minute, time.Minute, []step{
+		"a change": {pace{0, 0}, []step{{0, "a", true, 0}, {time.Hour, "a", false, 0}, {0, "b", true, 0}, {0, "a", true, 0}, {0, "", true, 0}, {0, "", false, 0}, {0, "a", true, 0}}},
+		"now and then": {pace{time.Minute, time.Minute}, []step{
 			{0, "a", true, 0}, {time.Second, "a", false, 0}, {time.Second, "b", false, 0}, {time.Minute, "a", true, 2}, {time.Minute, "a", true, 0},
 		}},
-		"a change, now and then": {time.Minute, 0, []step{
+		"a change, now and then": {pace{time.Minute, 0}, []step{
 			{0, "a", true, 0},
 			{time.Second, "b", false, 0},
 			{time.Second, "a", false, 0},
@@ -34,11 +34,11 @@ func TestOnce(t *testing.T) {
 			{0, "", false, 0},
 			{time.Minute, "b", true, 1},
 		}},
-		"a change, and the same after a while": {0, 30 * time.Second, []step{
+		"a change, and the same after a while": {pace{0, 30 * time.Second}, []step{
 			{0, "a", true, 0}, {time.Second, "b", true, 0}, {29 * time.Second, "b", false, 0}, {time.Second, "b", true, 1}, {0, "", true, 0}, {0, "b", true, 0},
 		}},
 	} {
-		o, now := once[int, string]{apart: test.apart, again: test.again}, time.Unix(1, 0)
+		o, now := once{}, time.Unix(1, 0)
 		for i, s := range test.steps {
 			now = now.Add(s.after)
 			var repeats int
@@ -46,20 +46,20 @@ func TestOnce(t *testing.T) {
 			if s.what == "" {
 				due = o.end(7)
 			} else {
-				repeats, due = o.say(7, s.what, now)
+				repeats, due = o.say(7, s.what, now, test.pace)
 			}
 			if due != s.due || repeats != s.repeats {
 				t.Errorf("%s, step %d: due %t after %d, want %t after %d", name, i, due, repeats, s.due, s.repeats)
 			}
 		}
-		if _, due := o.say(8, "a", now); !due {
+		if _, due := o.say(8, "a", now, test.pace); !due {
 			t.Errorf("%s: another subject is not said", name)
 		}
-		o.keep(func(of int) bool { return of == 8 })
-		if _, due := o.say(7, test.steps[len(test.steps)-1].what, now); !due {
+		o.keep(func(of any) bool { return of == 8 })
+		if _, due := o.say(7, test.steps[len(test.steps)-1].what, now, test.pace); !due {
 			t.Errorf("%s: a forgotten subject is not said", name)
 		}
-		if _, due := o.say(8, "a", now); due {
+		if _, due := o.say(8, "a", now, test.pace); due {
 			t.Errorf("%s: the other subject is forgotten too", name)
 		}
 	}

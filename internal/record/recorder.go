@@ -42,21 +42,18 @@ type Settings struct {
 // Recorder writes down what the agent does. Its methods may be called from any
 // goroutine; none waits for the API server.
 type Recorder struct {
-	settings    Settings
-	logger      *zap.Logger
-	events      EventWriter
-	metrics     *metrics
-	ring        ring
-	killsBefore *int64 // the first reading of OOMKills; nil before
+	settings Settings
+	logger   *zap.Logger
+	events   EventWriter
+	metrics  *metrics
+	ring     ring
 
-	mu       sync.Mutex // guards all below
-	failures once[string, string]
-	faults   once[pressure.Signal, string] // of signals that are unknown
-	states   once[pressure.Signal, pressure.State]
-	notes    once[any, any] // see news
+	mu   sync.Mutex // guards all below
+	said once       // of a failure, a signal that is unknown, a threshold, a victim, a topic
 
-	seen       bool            // whether there is a sample
-	sample     pressure.Sample // its zero value is unknown everywhere
+	seen       bool                                 // whether there is a sample
+	states     [pressure.SignalCount]pressure.State // the last that were known
+	sample     pressure.Sample                      // its zero value is unknown everywhere
 	under      [pressure.SignalCount]bool
 	forecasts  [pressure.SignalCount]pressure.Forecast
 	holding    map[threshold]time.Time // since when
@@ -67,10 +64,9 @@ type Recorder struct {
 // names are constants.
 func New(logger *zap.Logger, registerer prometheus.Registerer, events EventWriter, settings Settings) *Recorder {
 	r := &Recorder{
-		settings: settings, logger: logger, events: events, metrics: newMetrics(settings.Version), holding: map[threshold]time.Time{},
-		failures: once[string, string]{apart: failuresApart, again: failuresApart}, faults: once[pressure.Signal, string]{apart: failuresApart},
+		settings: settings, logger: logger, events: events, metrics: newMetrics(settings.Version),
+		said: once{}, holding: map[threshold]time.Time{},
 	}
-	_, _ = r.killsSinceStart() // an error shows as the missing series
 	r.metrics.read = r.scrape
 	registerer.MustRegister(r.metrics)
 	return r
@@ -134,10 +130,10 @@ func (r *Recorder) Tick(started time.Time, took time.Duration) {
 }
 
 // news reports whether something is said of a subject now that was not said last.
-func (r *Recorder) news(of, what any) bool {
+func (r *Recorder) news(of any, what string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, due := r.notes.say(of, what, time.Time{})
+	_, due := r.said.say(of, what, time.Time{}, pace{})
 	return due
 }
 
@@ -145,5 +141,5 @@ func (r *Recorder) news(of, what any) bool {
 func (r *Recorder) over(of any) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.notes.end(of)
+	return r.said.end(of)
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,8 +12,11 @@ import (
 	"github.com/evictd/evictd/internal/incident"
 )
 
-// victim is one by its UID, as the subject of a note.
-type victim string
+// What is said once is said of a victim by its UID, or of a failure by its kind, beside others.
+type (
+	victim  string
+	failure string
+)
 
 // Ledger records at each tick the pods that are in flight now, and how many are in back-off because a
 // budget refused, or because several budgets select them. It reports once for each victim that it is
@@ -27,12 +31,12 @@ func (r *Recorder) Ledger(now time.Time, bookings []decide.Victim, blocked, misc
 	for i := range bookings {
 		if b := &bookings[i]; b.Stuck(now) {
 			stuck++
-			if _, due := r.notes.say(victim(b.UID), "stuck", now); due {
+			if _, due := r.said.say(victim(b.UID), "", now, pace{}); due {
 				r.sayStuck(b)
 			}
 		}
 	}
-	r.notes.keep(func(of any) bool {
+	r.said.keep(func(of any) bool {
 		uid, is := of.(victim)
 		return !is || slices.ContainsFunc(bookings, func(b decide.Victim) bool { return victim(b.UID) == uid && b.Stuck(now) })
 	})
@@ -86,55 +90,37 @@ func (r *Recorder) incidentEnded(i *incident.Incident) {
 			evicted = append(evicted, v.Pod)
 		}
 	}
+	kernel := map[bool]string{i.During.OOMKills < 0: "whether the kernel killed a process for want of memory is not known"}[true]
+	if i.During.OOMKills > 0 {
+		kernel = fmt.Sprintf("the kernel killed %d processes for want of memory", i.During.OOMKills)
+	}
+	byEvictd := clauses("; ", list("evictd evicted ", evicted, i.More), list("dry run: evictd would have evicted ", would, i.More))
+	byOthers := clauses(", ", list("the kubelet evicted ", i.During.Kubelets, 0), kernel)
 	line := with("incident", i.ID, "signal", i.Signal, "unit", i.Signal.Unit(), "since", i.Began.UTC(),
 		"duration_seconds", i.Short.Sub(i.Began).Seconds(), "lowest", i.Lowest, "victims", victims, "kubelet_evictions", i.During.Kubelets,
-		"detail", byEvictd(evicted, would, i.More)+"; "+byOthers(&i.During))
+		"detail", cmp.Or(byEvictd, "evictd evicted no pod")+"; "+cmp.Or(byOthers, "the kubelet and the kernel ended nothing"))
 	if i.During.OOMKills >= 0 {
 		line = line.with("oom_kills", i.During.OOMKills)
 	}
 	r.logger.Info("incident ended", line...)
 }
 
-// byEvictd says which pods were evicted, and which would have been.
-func byEvictd(evicted, would []string, more int) string {
-	var did []string
-	if len(evicted) > 0 {
-		did = append(did, "evictd evicted "+list(evicted, more))
-	}
-	if len(would) > 0 {
-		did = append(did, "dry run: evictd would have evicted "+list(would, more))
-	}
-	if did == nil {
-		return "evictd evicted no pod"
-	}
-	return strings.Join(did, "; ")
+// clauses joins the clauses that say something.
+func clauses(between string, all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), between)
 }
 
-// byOthers says what the kubelet and the kernel did.
-func byOthers(o *incident.Others) string {
-	var did []string
-	if len(o.Kubelets) > 0 {
-		did = append(did, "the kubelet evicted "+list(o.Kubelets, 0))
-	}
-	switch {
-	case o.OOMKills < 0:
-		did = append(did, "whether the kernel killed a process for want of memory is not known")
-	case o.OOMKills > 0:
-		did = append(did, fmt.Sprintf("the kernel killed %d processes for want of memory", o.OOMKills))
-	}
-	if did == nil {
-		return "the kubelet and the kernel ended nothing"
-	}
-	return strings.Join(did, ", ")
-}
-
-// list joins eight names at most, and counts those that it leaves out and that were left out before.
-func list(names []string, more int) string {
+// list says something of eight names at most, and counts those that it leaves out and that were left out
+// before; "" of none.
+func list(what string, names []string, more int) string {
 	const most = 8
+	if len(names) == 0 {
+		return ""
+	}
 	if left := len(names) - most; left > 0 {
 		names, more = names[:most], more+left
 	}
-	text := strings.Join(names, ", ")
+	text := what + strings.Join(names, ", ")
 	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
