@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,7 +23,6 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
-	"github.com/evictd/evictd/pkg/usage"
 )
 
 func served(t *testing.T, r *rig) []map[string]any {
@@ -110,38 +108,11 @@ func fenced() *decide.Decision {
 	return d
 }
 
-func TestDecisionLineTellsTheQueue(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.Decision(fenced())
-	r.Decision(decision())
-	lines := r.lines(t)
-	if lines[0]["queue"] != "root.shop" || lines[0]["effective_priority"] != 7. {
-		t.Errorf("queue %v, effective priority %v; want root.shop, 7", lines[0]["queue"], lines[0]["effective_priority"])
-	}
-	if _, there := lines[1]["effective_priority"]; there || lines[1]["queue"] != nil {
-		t.Errorf("without queues: %v", lines[1])
-	}
-}
-
 // pressed is a decision that did not wait for a victim.
 func pressed() *decide.Decision {
 	d := decision()
 	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second}
 	return d
-}
-
-func TestLineSaysWhenTheSignalIsExhausted(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	d := pressed()
-	r.Intent(d, &d.Attempts[0])
-	r.Decision(d)
-	for _, line := range r.lines(t) {
-		if line["exhausted_seconds"] != 4. {
-			t.Errorf("%v: exhausted_seconds %v", line["msg"], line["exhausted_seconds"])
-		}
-	}
 }
 
 // ended is a victim that has ended a second after its deadline.
@@ -157,322 +128,19 @@ func ended() *decide.Ended {
 	}
 }
 
-func TestStuckVictimIsSaidOnce(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	own, others, forgotten := ended().Victim, ended().Victim, ended().Victim
-	others.Name, others.UID, others.Signal = "drained", "uid-drained", ""
-	forgotten.Namespace, forgotten.Name, forgotten.UID, forgotten.Unlisted = "", "", "uid-forgotten", true
-	all := []decide.Victim{own, others, forgotten}
-	r.Ledger(own.Deadline, all, 0, 0)
-	if got := r.lines(t); len(got) != 0 {
-		t.Fatalf("before the deadline: %v", got)
-	}
-	for i := range 3 {
-		r.Ledger(own.Deadline.Add(time.Duration(i+1)*time.Second), all, 0, 0)
-	}
-	lines := r.lines(t)
-	var victims []any
-	for _, line := range lines {
-		victims = append(victims, line["victim"])
-	}
-	if diff := cmp.Diff([]any{"shop/over", "shop/drained", "uid-forgotten"}, victims); diff != "" {
-		t.Errorf("said of (-want +got):\n%s", diff)
-	}
-	delete(lines[0], "ts")
-	want := map[string]any{
-		"level": "warn", "msg": "victim does not end", "victim": "shop/over", "uid": "uid-over",
-		"accepted": "2026-03-04T05:06:07.008Z", "deadline": "2026-03-04T05:06:52.008Z",
-	}
-	if diff := cmp.Diff(want, lines[0]); diff != "" {
-		t.Errorf("line (-want +got):\n%s", diff)
-	}
-	if len(r.events.all) != 1 || r.events.all[0].reason != "EvictionStuck" || r.events.all[0].object != "Pod shop/over uid-over" {
-		t.Errorf("Events %+v, want one, on the pod that evictd evicted", r.events.all)
-	}
-	late := own.Deadline.Add(time.Hour)
-	r.Ledger(late, nil, 0, 0)
-	r.Ledger(late, all[:1], 0, 0) // one that is stuck anew is said anew
-	if got := r.lines(t); len(got) != 1 {
-		t.Errorf("%d lines, want one", len(got))
-	}
-}
-
-func TestVictimEnded(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	first, kernel := ended(), 9*mi
-	first.Victim.Held = &usage.Detail{Kernel: &kernel}
-	r.VictimEnded(first)
-	unknown := ended()
-	unknown.Time, unknown.Signal, unknown.Reclaim = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
-	r.VictimEnded(unknown)
-	lines := r.lines(t)
-	want := map[string]any{
-		"level": "info", "msg": "victim ended", "victim": "shop/over", "uid": "uid-over", "signal": "memory.available", "unit": "bytes",
-		"accepted": "2026-03-04T05:06:07.008Z", "deadline": "2026-03-04T05:06:52.008Z", "duration_seconds": 46., "overran": true,
-		"expected": float64(300 * mi), "expected_last": float64(290 * mi), "reclaimed": float64(310 * mi),
-		"held": map[string]any{"kernel": float64(9 * mi)}, // what is not known is not 0
-	}
-	delete(lines[0], "ts")
-	if diff := cmp.Diff(want, lines[0]); diff != "" {
-		t.Errorf("line (-want +got):\n%s", diff)
-	}
-	if _, told := lines[1]["reclaimed"]; told || lines[1]["overran"] != false {
-		t.Errorf("without a release: %v", lines[1])
-	}
-	less := ended()
-	less.Reclaim = &decide.Reclaimed{Expected: mi, Actual: -mi}
-	r.VictimEnded(less)
-	for name, want := range map[string]int64{"evictd_reclaim_expected_bytes_total": 291 * mi, "evictd_reclaim_actual_bytes_total": 310 * mi} {
-		if got := value(t, r, name, "signal", "memory.available"); got != float64(want) {
-			t.Errorf("%s = %v, want %v", name, got, want)
-		}
-	}
-	for overran, want := range map[string]float64{"true": 2, "false": 1} {
-		if got := value(t, r, "evictd_victim_termination_seconds", "overran", overran); got != want {
-			t.Errorf("overran %s: %v victims, want %v", overran, got, want)
-		}
-	}
-}
-
-func TestLinesTellTheForecast(t *testing.T) {
-	t.Parallel()
-	d := forecast()
-	for _, test := range []struct {
-		forecast pressure.Forecast
-		want     any
-	}{
-		{pressure.Forecast{Known: true, After: 1500 * time.Millisecond}, 1.5},
-		{pressure.Forecast{Known: true}, 0.},
-		{pressure.Forecast{Known: true, After: pressure.Never}, nil},
-		{pressure.Forecast{}, nil},
-	} {
-		r := newRig(t)
-		d.Pressure.Forecast = test.forecast
-		r.Decision(d)
-		r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{d.Pressure}})
-		for _, line := range r.lines(t)[:2] {
-			if line["forecast_seconds"] != test.want {
-				t.Errorf("%v of %+v: forecast_seconds %v, want %v",
-					line["msg"], test.forecast, line["forecast_seconds"], test.want)
-			}
-		}
-	}
-}
-
-func TestDecisionLine(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.Decision(decision())
-	compare(t, "testdata/decision.golden.json", indent(t, r.log.Bytes()))
-}
-
-func indent(t *testing.T, text []byte) string {
-	t.Helper()
-	var line map[string]any
-	if err := json.Unmarshal(text, &line); err != nil {
-		t.Fatal(err)
-	}
-	delete(line, "ts") // the moment of writing
-	pretty, err := json.MarshalIndent(line, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pretty) + "\n"
-}
-
-func TestIntentIsThereBeforeTheAnswer(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	d := decision()
-	d.Verb = ""
-	r.Intent(d, &d.Attempts[1])
-	lines := r.lines(t)
-	if len(lines) != 1 {
-		t.Fatalf("%d lines, want 1", len(lines))
-	}
-	for key, want := range map[string]any{
-		"msg": "sending an eviction request", "victim": "shop/over", "uid": "uid-over", "rank": 2., "of": 4.,
-		"grace_seconds": 10., "signal": "memory.available", "available": float64(512 * mi), "dry_run": false,
-	} {
-		if lines[0][key] != want {
-			t.Errorf("%s = %v, want %v", key, lines[0][key], want)
-		}
-	}
-	if _, said := lines[0]["outcome"]; said {
-		t.Error("the line before the request knows its outcome")
-	}
-	if len(r.events.all) != 0 || len(served(t, r)) != 0 {
-		t.Error("an intent is no decision: it went to the Events or the ring")
-	}
-}
-
-// What is more than an eviction is named before it happens.
-func TestIntentSaysWhatIsForced(t *testing.T) {
-	t.Parallel()
-	past, again := bypassedBudget(), escalated(evict.Evicted)
-	for _, test := range []struct {
-		decision *decide.Decision
-		attempt  *decide.Attempt
-		message  string
-		budget   any
-		of       float64
-	}{
-		{past, &past.Attempts[0], "sending an eviction request", nil, 4},
-		{past, &past.Attempts[1], "deleting a pod that its budget blocks", "over-pdb", 4},
-		{again, &again.Attempts[0], "asking again with a shorter grace period", nil, 0},
-	} {
-		r := newRig(t)
-		r.Intent(test.decision, test.attempt)
-		if line := r.lines(t)[0]; line["msg"] != test.message || line["budget"] != test.budget || line["of"] != test.of {
-			t.Errorf("message %q, budget %v, of %v; want %q, %v, %v", line["msg"], line["budget"], line["of"], test.message, test.budget, test.of)
-		}
-	}
-}
-
-// changes makes every state change there is.
-func changes(r *rig) {
-	at := start
-	next := func(change func(*pressure.Sample), pressures ...pressure.Pressure) {
-		at = at.Add(time.Second)
-		s := sampleOf(at)
-		if change != nil {
-			change(s)
-		}
-		r.Sample(s, &pressure.Verdict{Time: at, Pressures: pressures})
-	}
-	next(nil)
-	next(nil, pressureOn(pressure.MemoryAvailable, pressure.Absolute(50), 40, 100))
-	next(nil, pressureOn(pressure.MemoryAvailable, pressure.Absolute(50), 40, 100))
-	next(func(s *pressure.Sample) { s.Observations[pressure.MemoryAvailable] = unknown("meminfo is empty") })
-	next(func(s *pressure.Sample) { s.Observations[pressure.MemoryAvailable] = unknown("meminfo is empty") })
-	next(nil, pressureOn(pressure.MemoryAvailable, pressure.Absolute(50), 40, 100))
-	next(nil)
-	next(func(s *pressure.Sample) {
-		s.Observations[pressure.NodeFSInodesFree] = pressure.Observation{State: pressure.Absent, Err: errors.New("btrfs")}
-	})
-}
-
-func TestChangesAreLoggedOnce(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	changes(r)
-	var got []string
-	for _, line := range r.lines(t) {
-		got = append(got, fmt.Sprintf("%v: %v: %v", line["level"], line["msg"], line["signal"]))
-	}
-	want := []string{
-		"warn: pressure began: memory.available",
-		"warn: signal is unknown: memory.available",
-		"info: signal is known again: memory.available",
-		"info: pressure ended: memory.available",
-		"info: signal became absent: nodefs.inodesFree",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("log of changes (-want +got):\n%s", diff)
-	}
-}
-
 // TestFaultPressureOfAnySignalEnds: the end of a pressure is recorded whatever the signal: a stall and the
 // PIDs have no breakdown of a disk.
 func TestFaultPressureOfAnySignalEnds(t *testing.T) {
 	t.Parallel()
 	for _, signal := range pressure.Signals() {
 		r := newRig(t)
-		p := pressureOn(signal, pressure.Absolute(50), 40, 100)
-		for i, holding := range [][]pressure.Pressure{{p}, nil} {
-			at := start.Add(time.Duration(i) * time.Second)
-			r.Sample(sampleOf(at), &pressure.Verdict{Time: at, Pressures: holding})
-		}
+		r.told(nil, pressureOn(signal, pressure.Absolute(50), 40, 100))
+		r.told(nil)
 		lines := r.lines(t)
 		last := lines[len(lines)-1]
 		if last["msg"] != "pressure ended" || last["signal"] != signal.String() {
 			t.Errorf("%s: the last line is %v", signal, last)
 		}
-	}
-}
-
-func TestPressureBegan(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{decision().Pressure}})
-	want := map[string]any{
-		"level": "warn", "msg": "pressure began", "signal": "memory.available", "unit": "bytes", "kind": "Hard", "threshold": "5%",
-		"available": float64(512 * mi), "capacity": float64(16 * gi), "line": 858993472., "target": 1288490208.,
-		"since": "2026-03-04T05:06:06.008Z",
-	}
-	line := r.lines(t)[0]
-	delete(line, "ts")
-	if diff := cmp.Diff(want, line); diff != "" {
-		t.Errorf("line (-want +got):\n%s", diff)
-	}
-}
-
-// TestAReasonIsLoggedOnceAndPaced: a lasting fault has one line, another reason another, and a file
-// that appears and disappears a hundred times a second one pair a minute.
-func TestAReasonIsLoggedOnceAndPaced(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	see := func(after time.Duration, reason string) {
-		s := sampleOf(start)
-		if reason != "" {
-			s.Observations[pressure.MemoryAvailable] = unknown(reason)
-		}
-		*r.now = r.now.Add(after)
-		r.Sample(s, &pressure.Verdict{Time: *r.now})
-	}
-	see(0, "")
-	for range 100 {
-		see(10*time.Millisecond, "meminfo is empty")
-		see(10*time.Millisecond, "")
-	}
-	see(time.Minute, "meminfo is empty")
-	see(time.Hour, "meminfo is empty")
-	see(time.Second, "MemTotal is 0")
-	see(time.Second, "")
-	var got []string
-	for _, line := range r.lines(t) {
-		got = append(got, fmt.Sprintf("%v: %v: repeats %v", line["msg"], line["error"], line["repeats"]))
-	}
-	want := []string{
-		"signal is unknown: meminfo is empty: repeats 0",
-		"signal is known again: <nil>: repeats <nil>",
-		"signal is unknown: meminfo is empty: repeats 99",
-		"signal is unknown: MemTotal is 0: repeats 0",
-		"signal is known again: <nil>: repeats <nil>",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("log of a fault (-want +got):\n%s", diff)
-	}
-}
-
-func TestTheFirstSampleLogsOnlyWhatIsNotThere(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	s := sampleOf(start)
-	s.Observations[pressure.PIDAvailable] = unknown("no loadavg")
-	s.Observations[pressure.MemoryStall] = pressure.Observation{State: pressure.Absent, Err: errors.New("no PSI")}
-	s.Observations[pressure.ImageFSAvailable] = pressure.Observation{State: pressure.Absent, Err: pressure.ErrUnasked}
-	r.Sample(s, &pressure.Verdict{Time: start})
-	lines := r.lines(t)
-	if len(lines) != 2 || lines[0]["signal"] != "memory.stall" || lines[0]["error"] != "no PSI" || lines[0]["level"] != "warn" ||
-		lines[1]["signal"] != "pid.available" || lines[1]["error"] != "no loadavg" {
-		t.Errorf("first sample logged %v, want memory.stall absent and pid.available unknown alone", lines)
-	}
-}
-
-func TestAStaleSampleChangesNothing(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	s := sampleOf(start)
-	s.Observations[pressure.PIDAvailable] = unknown("x")
-	r.Sample(s, &pressure.Verdict{Time: start, Stale: true})
-	if text := r.log.String(); text != "" {
-		t.Errorf("a stale sample logged %s", text)
-	}
-	if value(t, r, "evictd_signal_state", "signal", "pid.available", "state", "Known") != 0 {
-		t.Error("a stale sample became the state of a signal")
 	}
 }
 
@@ -539,7 +207,9 @@ func TestTheRingKeepsEvictionsThroughAnHourOfHolds(t *testing.T) {
 
 func TestAnEmptyRingIsAnEmptyArray(t *testing.T) {
 	t.Parallel()
-	if page := served(t, newRig(t)); page == nil || len(page) != 0 {
+	r, d := newRig(t), decision()
+	r.Intent(d, &d.Attempts[0]) // it is no decision
+	if page := served(t, r); page == nil || len(page) != 0 {
 		t.Errorf("page = %v, want []", page)
 	}
 }
@@ -605,11 +275,7 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, outcome := range evict.Outcomes() {
-		d := decision()
-		d.Attempts = d.Attempts[:1]
-		d.Attempts[0].Result.Outcome = outcome
-		d.Verb = decide.Refused
-		r.Decision(d)
+		r.Decision(one(evict.Result{Outcome: outcome}))
 	}
 	for _, hold := range decide.Holds() {
 		r.Decision(held(hold))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/evict"
@@ -66,10 +67,14 @@ func (e *events) AnnotatedEventf(object runtime.Object, annotations map[string]s
 // rig is a recorder with everything it writes to.
 type rig struct {
 	*record.Recorder
+	t        *testing.T
+	settings record.Settings
 	log      *bytes.Buffer
 	registry *prometheus.Registry
 	events   *events
 	now      *time.Time
+	out      *strings.Builder   // of show
+	shown    map[string]float64 // the series that it saw last
 
 	memory decide.Breakdown // what the host's files say
 	kills  int64
@@ -80,21 +85,50 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	now := start
-	r := &rig{log: &bytes.Buffer{}, registry: prometheus.NewPedanticRegistry(), events: &events{}, now: &now, kills: 40, memory: decide.Breakdown{}}
+	r := &rig{t: t, log: &bytes.Buffer{}, events: &events{}, now: &now, out: &strings.Builder{}, kills: 40, memory: decide.Breakdown{}}
 	for i, part := range hostinfo.Parts() {
 		r.memory[part] = int64(i)
 	}
-	logger, err := record.NewLogger("info", "json", r.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Recorder = record.New(logger, r.registry, r.events, record.Settings{
+	r.settings = record.Settings{
 		NodeName: "node-1", Version: "v1.2.3", Now: func() time.Time { return now },
+		Self:       nodepods.Self{UID: "uid-self", Namespace: "evictd", Name: "evictd-x"},
 		MemoryUsed: func() (decide.Breakdown, error) { return r.memory, r.unread },
 		OOMKills:   func() (int64, error) { return r.kills, r.unread },
 		WatchAge:   func() (time.Duration, bool) { return r.age, r.unread == nil },
-	})
+	}
+	r.start()
 	return r
+}
+
+// start begins with a new recorder.
+func (r *rig) start() {
+	r.t.Helper()
+	logger, err := record.NewLogger("info", "json", r.log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.registry = prometheus.NewPedanticRegistry()
+	r.Recorder = record.New(logger, r.registry, r.events, r.settings)
+}
+
+// series returns the values of all series, by name{label="value"}. A histogram's is how much it counted.
+func (r *rig) series() map[string]float64 {
+	r.t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, pair := range m.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", pair.GetName(), pair.GetValue()))
+			}
+			all[family.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return all
 }
 
 // lines returns the log as objects and empties it.

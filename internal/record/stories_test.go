@@ -1,0 +1,452 @@
+package record_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// ofSignals are the families with a series for each signal from the first sample on. They have a test of their
+// own.
+var ofSignals = regexp.MustCompile(`^evictd_(signal_|pressure|under_pressure|threshold_line_)`)
+
+// show writes what was logged and told since it was last called, and what changed in the metrics.
+func (r *rig) show() {
+	r.t.Helper()
+	for line := range strings.Lines(r.log.String()) {
+		r.out.WriteString(regexp.MustCompile(`"ts":"[^"]*",`).ReplaceAllString(line, ""))
+	}
+	for _, e := range r.events.all {
+		fmt.Fprintf(r.out, "%s %s on %s: %s\n", e.kind, e.reason, e.object, e.message)
+	}
+	now := r.series()
+	maps.DeleteFunc(now, func(name string, _ float64) bool { return ofSignals.MatchString(name) })
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if was, is := r.shown[name]; !is || was != now[name] {
+			fmt.Fprintf(r.out, "%s %v\n", name, now[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.shown)) {
+		if _, is := now[name]; !is {
+			fmt.Fprintf(r.out, "%s has gone\n", name)
+		}
+	}
+	r.out.WriteString("\n")
+	r.log.Reset()
+	r.events.all, r.shown = nil, now
+}
+
+// TestStories: what each report leaves in the log, in Events and in the metrics. The names say what to look
+// for in testdata/stories.golden; a step ends with an empty line.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	for _, s := range slices.Concat(decisionStories(), signalStories(), victimStories(), nodeStories(), ownStories()) {
+		r := newRig(t)
+		r.show() // the beginning
+		r.out = &out
+		fmt.Fprintf(&out, "## %s\n\n", s.name)
+		s.tell(r)
+	}
+	compare(t, "testdata/stories.golden", out.String())
+}
+
+type story struct {
+	name string
+	tell func(r *rig)
+}
+
+// changed is a decision with one change.
+func changed(change func(*decide.Decision)) *decide.Decision {
+	d := decision()
+	change(d)
+	return d
+}
+
+// one is a decision with one attempt, which has that result.
+func one(result evict.Result) *decide.Decision {
+	return changed(func(d *decide.Decision) {
+		d.Attempts = d.Attempts[:1]
+		d.Attempts[0].Result = result
+	})
+}
+
+func decisionStories() []story {
+	return []story{
+		{"a request is announced without its outcome; the decision is one line, two Events for each pod, and counted", func(r *rig) {
+			d := changed(func(d *decide.Decision) { d.Verb = "" })
+			r.Intent(d, &d.Attempts[1])
+			r.show()
+			r.Decision(decision())
+			r.show()
+		}},
+		{"what is forced is named before it happens, and counted: a repeated request for a victim is no second eviction", func(r *rig) {
+			past, again := bypassedBudget(), escalated(evict.Evicted)
+			r.Intent(past, &past.Attempts[0])
+			r.Intent(past, &past.Attempts[1])
+			r.Intent(again, &again.Attempts[0])
+			r.show()
+			r.Decision(past)
+			r.show()
+			r.Decision(again)
+			r.show()
+			unread := held(decide.HoldBudgetUnknown)
+			unread.BestEffort, unread.DryRun = decide.BestEffortBudgetUnknown, true
+			r.Decision(unread)
+			r.show()
+		}},
+		{"an outcome that was found out later is one more outcome, and no request that took no time", func(r *rig) {
+			r.Decision(changed(func(d *decide.Decision) {
+				for i := range d.Attempts {
+					d.Attempts[i].Result.Sent, d.Attempts[i].Result.Took = time.Time{}, 0
+				}
+			}))
+			r.show()
+		}},
+		{"a queue and the priority that it makes of the pod's", func(r *rig) {
+			r.Decision(fenced())
+			r.show()
+		}},
+		{"a forecast of zero is one, never and not known are none; exhaustion is in both lines", func(r *rig) {
+			for _, f := range []pressure.Forecast{
+				{Known: true, After: 1500 * time.Millisecond}, {Known: true}, {Known: true, After: pressure.Never}, {},
+				{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second},
+			} {
+				d := changed(func(d *decide.Decision) { d.Pressure.Forecast = f })
+				r.Intent(d, &d.Attempts[0])
+			}
+			r.Decision(pressed())
+			r.show()
+		}},
+		{"what the admission policy says is in the Event and in the attempt, in its words", func(r *rig) {
+			r.Decision(one(evict.Result{Outcome: evict.Denied, Message: `evictd on node "a" may evict only pods of that node, and pod shop/web is on node "b"`}))
+			r.show()
+		}},
+		{"a dry run says why evictd does not act", func(r *rig) {
+			d := one(evict.Result{Outcome: evict.WouldEvict})
+			d.DryRun, d.DryRunWhy = true, "a ConfigMap stops it"
+			r.Decision(d)
+			r.show()
+		}},
+		{"an annotation that counts for nothing: the Event tells the owner, the line the runners-up", func(r *rig) {
+			ranked := pods()
+			for i := range ranked {
+				ranked[i].Evict = rank.Never
+			}
+			d := one(evict.Result{Outcome: evict.Evicted})
+			d.Ranking = rank.Order(rank.Memory, ranked, rank.Rules{})
+			d.Attempts[0].Entry = d.Ranking.Candidates[0]
+			r.Decision(d)
+			r.show()
+		}},
+		{"figures that read the same say how far they are apart", func(r *rig) {
+			for _, available := range []int64{22*gi - 3<<19, 22*gi + 3<<19, 22 * gi, 21 * gi} {
+				d := one(evict.Result{Outcome: evict.Evicted})
+				d.Attempts[0].Entry.Pod.OwnerUID = ""
+				d.Pressure = pressureOn(pressure.MemoryAvailable, pressure.Absolute(22*gi), available, 40*gi)
+				d.Pressure.Target, d.Pressure.Threshold.Written = 22*gi, "22Gi"
+				r.Decision(d)
+			}
+			r.show()
+		}},
+		{"the node is told of a hold once for each change, and of none that concerns no person", func(r *rig) {
+			for range 3 {
+				r.Decision(held(decide.HoldNoCandidates))
+			}
+			r.show()
+			r.Decision(held(decide.HoldIncompleteReading))
+			r.Decision(held(decide.HoldAwaitingNewerSample))
+			r.Decision(held(decide.HoldNoCandidates))
+			r.show()
+		}},
+		{"while pods are measured nothing is told on the node; that some could not be is, once", func(r *rig) {
+			r.Decision(held(decide.HoldUsageUnknown))
+			r.show()
+			r.Decision(partlyMeasured())
+			r.Decision(partlyMeasured())
+			r.show()
+		}},
+		{"what a disk is used by is shown while it is known, and no longer than the pressure", func(r *rig) {
+			insufficient := held(decide.HoldInsufficientReclaim)
+			r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{insufficient.Pressure}})
+			r.show()
+			insufficient.Breakdown = brokenDown()
+			r.Decision(insufficient)
+			r.show()
+			delete(insufficient.Breakdown, decide.PartDeleted)
+			r.Decision(insufficient)
+			r.show()
+			memory := held(decide.HoldBackingOff) // it changes nothing there
+			memory.Pressure, memory.Breakdown = decision().Pressure, decide.Breakdown{decide.PartOther: 1}
+			r.Decision(memory)
+			r.show()
+			r.Decision(held(decide.HoldUsageUnknown))
+			r.show()
+			r.Decision(partlyMeasured())
+			r.show()
+			r.Decision(insufficient)
+			r.show()
+			r.Sample(sampleOf(start.Add(time.Second)), &pressure.Verdict{Time: start.Add(time.Second)})
+			r.show()
+		}},
+	}
+}
+
+// told is a story of samples with a second between them: of memory.available, which has another reading, or
+// under these pressures.
+func (r *rig) told(other *pressure.Observation, pressures ...pressure.Pressure) {
+	s := sampleOf(r.now.Add(time.Second))
+	if other != nil {
+		s.Observations[pressure.MemoryAvailable] = *other
+	}
+	*r.now = s.Time
+	r.Sample(s, &pressure.Verdict{Time: s.Time, Pressures: pressures})
+}
+
+func signalStories() []story {
+	empty, absent := unknown("meminfo is empty"), pressure.Observation{State: pressure.Absent, Err: errors.New("btrfs")}
+	holds := pressureOn(pressure.MemoryAvailable, pressure.Absolute(50), 40, 100)
+	return []story{
+		{"each change is logged once; a signal that is not known ends no pressure", func(r *rig) {
+			r.told(nil)
+			r.told(nil, holds)
+			r.told(nil, holds)
+			r.told(&empty)
+			r.told(&empty)
+			r.told(nil, holds)
+			r.told(nil)
+			r.told(&absent)
+			r.show()
+		}},
+		{"a lasting fault is logged once, another reason again, and a file that comes and goes in one pair of lines a minute", func(r *rig) {
+			r.told(nil)
+			for range 20 {
+				r.told(&empty)
+				r.told(nil)
+			}
+			*r.now = r.now.Add(time.Minute)
+			r.told(&empty)
+			*r.now = r.now.Add(time.Hour)
+			r.told(&empty)
+			other := unknown("MemTotal is 0")
+			r.told(&other)
+			r.told(nil)
+			r.show()
+		}},
+		{"of the first sample only what is not there is logged, and nothing that no threshold asks for", func(r *rig) {
+			s := sampleOf(start)
+			s.Observations[pressure.PIDAvailable] = unknown("no loadavg")
+			s.Observations[pressure.MemoryStall] = pressure.Observation{State: pressure.Absent, Err: errors.New("no PSI")}
+			s.Observations[pressure.ImageFSAvailable] = pressure.Observation{State: pressure.Absent, Err: pressure.ErrUnasked}
+			r.Sample(s, &pressure.Verdict{Time: start})
+			r.show()
+		}},
+		{"a stale sample changes nothing", func(r *rig) {
+			s := sampleOf(start)
+			s.Observations[pressure.PIDAvailable] = unknown("x")
+			r.Sample(s, &pressure.Verdict{Time: start, Stale: true})
+			r.show()
+		}},
+		{"a forecast that is not known is missing, and never is no number of seconds", func(r *rig) {
+			verdict := pressure.Verdict{Time: start}
+			verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: 90 * time.Second}
+			verdict.Forecasts[pressure.NodeFSAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
+			verdict.Forecasts[pressure.PIDAvailable] = pressure.Forecast{Known: true}
+			r.Sample(sampleOf(start), &verdict)
+			r.show()
+		}},
+	}
+}
+
+func victimStories() []story {
+	return []story{
+		{"a stuck victim is told once, on the pod where evictd evicted it; one that is stuck anew is told anew", func(r *rig) {
+			own, others, forgotten := ended().Victim, ended().Victim, ended().Victim
+			others.Name, others.UID, others.Signal = "drained", "uid-drained", ""
+			forgotten.Namespace, forgotten.Name, forgotten.UID, forgotten.Unlisted = "", "", "uid-forgotten", true
+			all := []decide.Victim{own, others, forgotten}
+			r.Ledger(own.Deadline, all, 3, 4)
+			r.show()
+			for i := range 3 {
+				r.Ledger(own.Deadline.Add(time.Duration(i+1)*time.Second), all, 3, 4)
+			}
+			r.show()
+			late := own.Deadline.Add(time.Hour)
+			r.Ledger(late, nil, 0, 0)
+			r.Ledger(late, all[:1], 0, 0)
+			r.show()
+		}},
+		{"a victim that ended: what is not known is not 0, and less than nothing came back is none", func(r *rig) {
+			first, kernel := ended(), 9*mi
+			first.Victim.Held = &usage.Detail{Kernel: &kernel}
+			r.VictimEnded(first)
+			r.show()
+			unknown := ended()
+			unknown.Time, unknown.Signal, unknown.Reclaim = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
+			r.VictimEnded(unknown)
+			r.show()
+			less := ended()
+			less.Reclaim = &decide.Reclaimed{Expected: mi, Actual: -mi}
+			r.VictimEnded(less)
+			r.show()
+		}},
+		{"an incident's last line: what evictd, the kubelet and the kernel did, eight names at most", func(r *rig) {
+			everything := incident.Incident{
+				ID: "memory.available-20260304T050607.008Z", Signal: pressure.MemoryAvailable, Began: start, Short: start.Add(90 * time.Second), Lowest: 7,
+				Victims: []incident.Victim{{Pod: "shop/a", UID: "a"}, {Pod: "shop/b", UID: "b", DryRun: true}},
+				During:  incident.Others{OOMKills: 2, Kubelets: []string{"shop/c"}},
+			}
+			nothing, dry, unread, many := everything, everything, everything, everything
+			nothing.Victims, nothing.During = nil, incident.Others{}
+			dry.Victims, dry.During = everything.Victims[1:], incident.Others{}
+			unread.Victims, unread.During = everything.Victims[:1], incident.Others{OOMKills: -1}
+			many.Victims, many.More, many.During = nil, 5, incident.Others{}
+			for i := range 10 {
+				many.Victims = append(many.Victims, incident.Victim{Pod: fmt.Sprint(i)})
+			}
+			r.Incidents([]incident.Incident{everything}, nil)
+			r.Incidents(nil, []incident.Incident{everything, nothing, dry, unread, many})
+			r.show()
+		}},
+		{"a kill by the kernel has the last decision that named the pod, where there is one", func(r *rig) {
+			other := held(decide.HoldNoCandidates)
+			r.Decision(decision())
+			r.Decision(other)
+			r.log.Reset()
+			r.OOMKilled("shop/hog", "uid-hog", "main", 2)
+			r.OOMKilled("shop/fair", "uid-fair", "", 1)
+			r.OOMKilled("shop/evictd", "uid-evictd", "", 1) // it is protected
+			r.events.all = nil
+			r.show()
+		}},
+	}
+}
+
+func nodeStories() []story {
+	return []story{
+		{"what the kernel counts and the memory is used by is shown while it can be read", func(r *rig) {
+			r.kills, r.age, r.memory = 43, 90*time.Second, decide.Breakdown{"Anonymous": 7, "Other": 0}
+			r.show()
+			r.unread = errors.New("unread")
+			r.show()
+			r.kills, r.unread = 44, nil
+			r.show()
+		}},
+		{"the kubelet's thresholds: each finding, and why they are not known once for each reason; a warning where a flag names the file", func(r *rig) {
+			r.KubeletThresholds(&kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}, &kubeletconfig.Result{
+				Compared: []pressure.Signal{pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.ImageFSAvailable},
+				Findings: []kubeletconfig.Finding{
+					{Signal: pressure.MemoryAvailable, Kind: kubeletconfig.KubeletFirst, Detail: "first"},
+					{Signal: pressure.NodeFSAvailable, Kind: kubeletconfig.KubeletMaybeFirst, Detail: "maybe"},
+					{Signal: pressure.ImageFSAvailable, Kind: kubeletconfig.BeforeImages, Detail: "images"},
+				},
+			})
+			r.show()
+			for range 2 {
+				r.KubeletThresholdsUnknown(false, errors.New("nothing is there"))
+			}
+			r.KubeletThresholdsUnknown(true, errors.New("it is not there"))
+			r.show()
+		}},
+		{"the kubelet's threshold is near, told once until it is over; what is not known ends nothing, and 0 is a figure", func(r *rig) {
+			for _, h := range []*kubeletconfig.Headroom{
+				{Bytes: 1000}, {Bytes: 0, Near: true, Detail: "write this"}, nil, {Bytes: -5, Near: true, Detail: "write that"}, {Bytes: 900}, {Bytes: 901},
+			} {
+				r.KubeletHeadroom(h, h != nil)
+				r.show()
+			}
+		}},
+		{"taints: a dry run has changed nothing", func(r *rig) {
+			r.Tainted([]string{"evictd.dev/memory-pressure"}, []string{"evictd.dev/disk-pressure"}, false)
+			r.show()
+			r.Tainted([]string{"evictd.dev/disk-pressure"}, nil, true)
+			r.show()
+		}},
+		{"wake-ups are a state with a line for each change, and events that are only counted", func(r *rig) {
+			r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Path: "/proc/pressure/memory", Window: 2 * time.Second})
+			r.Wakeups(pressure.WakeState{Source: pressure.WakeKubepods, Err: errors.New("read-only file system")})
+			for range 3 {
+				r.Woken(pressure.WakeNode)
+			}
+			r.show()
+			r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Err: errors.New("it has gone")})
+			r.show()
+		}},
+	}
+}
+
+func ownStories() []story {
+	return []story{
+		{"whether evictd acts is told once for each change: a line, the metrics, and an Event where it is stopped", func(r *rig) {
+			unknown := acting.State{Reason: acting.StopUnknown, Why: "no right", Do: "apply the Role"}
+			stopped := acting.State{Reason: acting.Stopped, Why: "a ConfigMap stops it", Do: "delete it"}
+			for _, s := range []acting.State{
+				{Reason: acting.StopUnknown, Why: "not known yet"}, unknown, unknown, stopped, stopped, {}, {Reason: acting.Configured, Why: "dryRun is true"}, {},
+			} {
+				r.Acting(s)
+				r.show()
+			}
+		}},
+		{"a refused configuration is told on the node and on evictd's pod, cut to 1024 bytes", func(r *rig) {
+			fault := errors.New("limits: x; protect: y" + strings.Repeat(" and so on", 200))
+			r.Refused(fault, "")
+			r.show()
+			r.Refused(fault, "the last valid one is in force, in dry run")
+			r.show()
+			r.InForce(nil, true)
+			r.show()
+		}},
+		{"outside a cluster the node alone is told of a refused configuration", func(r *rig) {
+			r.settings.Self = nodepods.Self{}
+			r.start()
+			r.Refused(errors.New("x"), "")
+			r.show()
+		}},
+		{"each failure is counted, and logged once a minute with how many were not", func(r *rig) {
+			for _, what := range []string{record.FailedWatch, taint.Failure, string(state.WriteSlow), string(state.WriteFailed), "Usage", "a source without a name"} {
+				for range 3 {
+					r.Failed(what, errors.New("planted"))
+				}
+				*r.now = r.now.Add(2 * time.Minute)
+				r.Failed(what, errors.New("planted"))
+				r.show()
+			}
+		}},
+		{"failed requests are counted by their code, or its class", func(r *rig) {
+			for _, code := range []int{503, 599, 429, 404, 401, 403, 418} {
+				r.APIError(record.RequestEviction, code)
+			}
+			r.APIError("a request without a name", 0)
+			r.show()
+		}},
+		{"a check that is not ok is one line; whether evictd is confined has no series before it is known", func(r *rig) {
+			r.Check("state-dir", "missing", "no such directory", "limits begin anew", "mount a volume")
+			r.Confined(false)
+			r.show()
+			r.Confined(true)
+			r.show()
+		}},
+		{"a tick", func(r *rig) {
+			r.Tick(start, 250*time.Millisecond)
+			r.show()
+		}},
+	}
+}
