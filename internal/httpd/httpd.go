@@ -2,11 +2,11 @@ package httpd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -99,6 +99,43 @@ func probe(check func() error, note func() string) http.Handler {
 	})
 }
 
+// The pages are open to every pod of the cluster, and a connection holds 17 KiB: 3,000 idle ones would
+// be the container's memory. Those from the node itself are not counted among all: the kubelet's probes
+// must come through. One address has few: a Prometheus needs one, a user's browser six.
+const (
+	maxConnections = 256
+	maxOfAddress   = 16
+)
+
+// connections are the open connections of a server.
+type connections struct {
+	mu  sync.Mutex
+	all int            // but for those from the node itself
+	by  map[string]int // by the remote address
+}
+
+// changed is the server's hook for connections: it closes a new one that is too many, on which no
+// request has come. The server then reports it as closed.
+func (c *connections) changed(connection net.Conn, state http.ConnState) {
+	n := map[http.ConnState]int{http.StateNew: 1, http.StateClosed: -1}[state]
+	if n == 0 {
+		return
+	}
+	remote, _, _ := net.SplitHostPort(connection.RemoteAddr().String())
+	local, _, _ := net.SplitHostPort(connection.LocalAddr().String())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if remote != local {
+		c.all += n
+	}
+	if c.by[remote] += n; c.by[remote] == 0 {
+		delete(c.by, remote)
+	}
+	if n > 0 && (c.by[remote] > maxOfAddress || remote != local && c.all > maxConnections) {
+		_ = connection.Close()
+	}
+}
+
 // Listen opens the port, so that a port that is taken is known before anything
 // else has begun. It comes before all that follows.
 func (s *Server) Listen(ctx context.Context) (err error) {
@@ -125,11 +162,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	err := s.server.Shutdown(last)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = s.server.Close()
-	}
-	if err != nil {
+	_ = s.server.Shutdown(last) // who takes longer is disconnected
+	if err := s.server.Close(); err != nil {
 		return fmt.Errorf("stopping the HTTP server: %w", err)
 	}
 	return nil

@@ -79,9 +79,7 @@ func objects[T any](key string, all []T, one func(*T) fields) fields {
 
 // intentLine is what is known of a decision before a request is sent.
 func intentLine(d *decide.Decision, a *decide.Attempt) fields {
-	before := *d
-	before.Verb, before.Hold, before.Detail, before.Notes = "", decide.HoldNone, "", nil
-	f := append(situation(&before), victimOf(a)...).with("of", len(d.Ranking.Candidates))
+	f := append(situation(d, nil), victimOf(a)...).with("of", len(d.Ranking.Candidates))
 	if a.Bypassed != nil {
 		f = f.some("budget", a.Bypassed.Name)
 	}
@@ -90,7 +88,7 @@ func intentLine(d *decide.Decision, a *decide.Attempt) fields {
 
 // decisionLine is a decision as the log and /debug/decisions show it.
 func decisionLine(d *decide.Decision) fields {
-	f := situation(d)
+	f := situation(d, with().some("verb", d.Verb, "hold", d.Hold, "detail", d.Detail, "notes", d.Notes))
 	if victim := d.Victim(); victim != nil {
 		f = append(f, victimOf(victim)...)
 	}
@@ -112,10 +110,10 @@ func decisionLine(d *decide.Decision) fields {
 	return f.some("breakdown", d.Breakdown, "protected", protectedOf(&d.Ranking))
 }
 
-// situation is what the node is short of and what was decided.
-func situation(d *decide.Decision) fields {
-	f := with().some("id", d.ID, "time", d.Time.UTC(), "incident", d.Incident, "verb", d.Verb, "hold", d.Hold, "detail", d.Detail, "notes", d.Notes)
-	f = append(f, pressureLine(&d.Pressure)...)
+// situation is what the node is short of and what was decided, which is nil before it is.
+func situation(d *decide.Decision, decided fields) fields {
+	f := with().some("id", d.ID, "time", d.Time.UTC(), "incident", d.Incident)
+	f = slices.Concat(f, decided, pressureLine(&d.Pressure))
 	return f.with("deficit", d.Pressure.Deficit(), "dry_run", d.DryRun).some("dry_run_why", d.DryRunWhy, "simulated", d.Simulated)
 }
 

@@ -50,14 +50,11 @@ func NewQueuedLogger(level, format string, w io.Writer) (*zap.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	direct, err := NewLogger(level, format, w)
-	if err != nil {
-		return nil, err
-	}
+	direct, err := NewLogger(level, format, w) // the queue may be full
 	go q.run(func(lines int) {
 		direct.Warn("the log was not read for a while, and lines are missing", zap.Int("lines", lines))
-	}) // the queue may be full
-	return logger, nil
+	})
+	return logger, err
 }
 
 // logQueue is what has been logged and not handed on yet.

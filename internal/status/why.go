@@ -96,7 +96,7 @@ func (s *story) further() {
 // facts says what the pod uses, its request and its priority.
 func (s *story) facts() {
 	pod, resource := s.entry.Pod, s.ranking.Resource
-	in := func(n int64) string { return amount(resource.String(), &n) }
+	in := func(n int64) string { return wording.Figure(s.signal, n) }
 	switch {
 	case !pod.Sampled:
 		s.say("What it uses of %s is not known; it requests %s.", resource, in(pod.Request))
