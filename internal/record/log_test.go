@@ -169,7 +169,7 @@ func TestNewLogger(t *testing.T) {
 	if text := out.String(); strings.Contains(text, "quiet") || !strings.Contains(text, "loud") {
 		t.Errorf("console log at warn = %q", text)
 	}
-	for _, bad := range [][2]string{{"loud", "json"}, {"info", "xml"}} {
+	for _, bad := range [][2]string{{"loud", "json"}, {"panic", "json"}, {"INFO", "json"}, {"", "json"}, {"info", "xml"}} {
 		if _, err := record.NewLogger(bad[0], bad[1], &out); err == nil {
 			t.Errorf("level %s, format %s accepted", bad[0], bad[1])
 		}

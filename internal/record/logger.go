@@ -11,25 +11,22 @@ import (
 )
 
 // NewLogger returns a logger that hands every line to w at once: nothing is sampled and nothing is
-// buffered. Level is a zap level (debug, info, warn,
-// error), format is json or console.
+// buffered. Level is debug, info, warn or error, since at zap's other levels nothing would be logged; format is
+// json or console. An error begins with "level" or "format".
 func NewLogger(level, format string, w io.Writer) (*zap.Logger, error) {
 	least, err := zapcore.ParseLevel(level)
-	if err != nil {
-		return nil, fmt.Errorf("reading the log level: %w", err)
+	encoder, known := map[string]func(zapcore.EncoderConfig) zapcore.Encoder{
+		"json": zapcore.NewJSONEncoder, "console": zapcore.NewConsoleEncoder,
+	}[format]
+	switch {
+	case err != nil || least > zapcore.ErrorLevel || level != least.String():
+		return nil, fmt.Errorf("level %q: write debug, info, warn or error", level)
+	case !known:
+		return nil, fmt.Errorf("format %q: write json or console", format)
 	}
 	settings := zap.NewProductionEncoderConfig()
 	settings.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	var encoder zapcore.Encoder
-	switch format {
-	case "json":
-		encoder = zapcore.NewJSONEncoder(settings)
-	case "console":
-		encoder = zapcore.NewConsoleEncoder(settings)
-	default:
-		return nil, fmt.Errorf("reading the log format: unknown format %q: json or console", format)
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), least)), nil
+	return zap.New(zapcore.NewCore(encoder(settings), zapcore.Lock(zapcore.AddSync(w)), least)), nil
 }
 
 const (
