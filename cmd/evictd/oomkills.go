@@ -7,7 +7,7 @@ import (
 
 // oomKilled records a container that the kernel has killed for want of memory, by its pod's status.
 func (d *daemon) oomKilled(pod *nodepods.Pod, killed nodepods.OOMKilled) {
-	d.recorder.OOMKilled(pod.Key(), pod.UID, killed.Container, 1)
+	d.recorder.OOMKilled(pod.Key(), pod.UID, killed.Container)
 }
 
 // oomKills returns the kernel's own count since boot.

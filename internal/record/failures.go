@@ -71,7 +71,7 @@ const (
 	RequestOther    = "Other"
 )
 
-// APIRequests returns the requests that [Recorder.APIError] counts by; any other is counted as "Other".
+// APIRequests returns the requests that [Recorder.APIError] counts by.
 func APIRequests() []string {
 	return []string{RequestEviction, RequestList, RequestWatch, RequestGet, RequestEvent, RequestOther}
 }
@@ -82,9 +82,6 @@ func codes() []string { return []string{"None", "401", "403", "429", "4xx", "5xx
 // APIError counts a request to the API server that did not succeed, by one of [APIRequests] and the
 // status code, 400 or more; 0 where there was no answer.
 func (r *Recorder) APIError(request string, status int) {
-	if !slices.Contains(APIRequests(), request) {
-		request = RequestOther
-	}
 	code := strconv.Itoa(status)
 	switch {
 	case status == 0:

@@ -110,7 +110,7 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 	}
 	r.Failed("a source without a name", nil)
 	r.VictimEnded(ended())
-	r.APIError("a request without a name", 599)
+	r.APIError(record.RequestOther, 599)
 	r.APIError(record.RequestEvent, 418)
 	if after := r.series(); len(after) != len(before) {
 		t.Errorf("%d series before and %d after the first decisions", len(before), len(after))

@@ -115,12 +115,11 @@ func (r *Recorder) Woken(source pressure.WakeSource) {
 	r.metrics.stalls.WithLabelValues(string(source)).Inc()
 }
 
-// OOMKilled writes down that the kernel killed so many processes of a pod for want of memory, with the
-// last decision that named the pod. Pod is namespace/name, "" when the watch does not list it; uid is
-// the one that its cgroup is named by; container is "" where only the pod is known.
-func (r *Recorder) OOMKilled(pod, uid, container string, count int64) {
-	r.logger.Warn("the kernel killed processes of a pod for want of memory", with("pod", pod, "uid", uid, "oom_kills", count).
-		some("container", container, "last_decision", r.ring.lastAbout(uid))...)
+// OOMKilled writes down that the kernel killed a container of a pod, namespace/name, for want of memory, with
+// the last decision that named the pod.
+func (r *Recorder) OOMKilled(pod, uid, container string) {
+	r.logger.Warn("the kernel killed processes of a pod for want of memory",
+		with("pod", pod, "uid", uid, "oom_kills", 1, "container", container).some("last_decision", r.ring.lastAbout(uid))...)
 }
 
 // KubeletThresholds notes what the kubelet's configuration means beside evictd's, at start and after

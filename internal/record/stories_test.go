@@ -331,9 +331,9 @@ func victimStories() []story {
 			r.Decision(decision())
 			r.Decision(other)
 			r.log.Reset()
-			r.OOMKilled("shop/hog", "uid-hog", "main", 2)
-			r.OOMKilled("shop/fair", "uid-fair", "", 1)
-			r.OOMKilled("shop/evictd", "uid-evictd", "", 1) // it is protected
+			r.OOMKilled("shop/hog", "uid-hog", "main")
+			r.OOMKilled("shop/fair", "uid-fair", "main")
+			r.OOMKilled("shop/evictd", "uid-evictd", "main") // it is protected
 			r.events.all = nil
 			r.show()
 		}},
@@ -434,7 +434,7 @@ func ownStories() []story {
 			for _, code := range []int{503, 599, 429, 404, 401, 403, 418} {
 				r.APIError(record.RequestEviction, code)
 			}
-			r.APIError("a request without a name", 0)
+			r.APIError(record.RequestOther, 0)
 			r.show()
 		}},
 		{"a check that is not ok is one line; whether evictd is confined has no series before it is known", func(r *rig) {
