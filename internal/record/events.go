@@ -76,15 +76,10 @@ func eventTable() map[string]event {
 	}
 }
 
-// with returns the text with its words replaced.
-func (e *event) with(words ...string) string {
-	return strings.NewReplacer(words...).Replace(e.text)
-}
-
 // tell writes the Event of a reason.
 func (r *Recorder) tell(on *corev1.ObjectReference, reason string, words ...string) {
 	e := eventTable()[reason]
-	r.write(on, nil, &e, e.with(words...))
+	r.write(on, nil, &e, words)
 }
 
 // onNode writes the Event of a reason on the node.
@@ -92,7 +87,8 @@ func (r *Recorder) onNode(reason string, words ...string) {
 	r.tell(nodeReference(r.settings.NodeName), reason, words...)
 }
 
-func (r *Recorder) write(on *corev1.ObjectReference, annotations map[string]string, e *event, text string) {
+func (r *Recorder) write(on *corev1.ObjectReference, annotations map[string]string, e *event, words []string) {
+	text := strings.NewReplacer(words...).Replace(e.text)
 	r.events.AnnotatedEventf(on, annotations, e.kind, e.reason, "%s", shorten(text, messageLimit))
 }
 
@@ -120,8 +116,9 @@ func (r *Recorder) tellAttempt(d *decide.Decision, a *decide.Attempt) {
 	if !found {
 		return
 	}
-	pod := a.Entry.Pod
-	r.write(podReference(pod.Namespace, pod.Name, pod.UID), nil, &e, r.attemptMessage(d, a, &e, thisPod(pod)))
+	e.text += " {shortage} {judged}"
+	pod, words := a.Entry.Pod, r.attemptWords(d, a)
+	r.write(podReference(pod.Namespace, pod.Name, pod.UID), nil, &e, append(words, "{pod}", thisPod(pod)))
 	if pod.OwnerUID == "" {
 		return
 	}
@@ -129,7 +126,7 @@ func (r *Recorder) tellAttempt(d *decide.Decision, a *decide.Attempt) {
 	if a.Result.Outcome.Accepted() {
 		annotations = map[string]string{victimAnnotation: pod.UID}
 	}
-	r.write(ownerReference(pod), annotations, &e, r.attemptMessage(d, a, &e, itsPod(pod)))
+	r.write(ownerReference(pod), annotations, &e, append(words, "{pod}", itsPod(pod)))
 }
 
 // concernsNode reports whether a hold is reported on the node. Unknown usage of a disk is when the other

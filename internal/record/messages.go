@@ -16,23 +16,12 @@ import (
 // answerLimit bounds what is quoted of an answer, in bytes, so that the figures behind it are never cut.
 const answerLimit = 300
 
-// attemptMessage returns the text for the pod or its controller, which differ only in how they name
-// the pod: what happened to it, why the node requires its eviction, and why this pod was chosen.
-func (r *Recorder) attemptMessage(d *decide.Decision, a *decide.Attempt, e *event, pod string) string {
-	sentences := []string{e.with(attemptWords(d, a, pod)...), r.shortage(&d.Pressure), judged(d, a)}
-	if a.Entry.Detail != "" {
-		sentences = append(sentences, sentence(a.Entry.Detail))
-	}
-	if a.Result.Outcome.Accepted() {
-		sentences = append(sentences, grace(a))
-	}
-	return strings.Join(sentences, " ")
-}
-
-// attemptWords returns the words of the Event of an attempt.
-func attemptWords(d *decide.Decision, a *decide.Attempt, pod string) []string {
+// attemptWords returns the words of the Events of an attempt, but for its pod, which the Event on the pod and that
+// on its controller name in two ways.
+func (r *Recorder) attemptWords(d *decide.Decision, a *decide.Attempt) []string {
 	words := []string{
-		"{pod}", pod, "{answer}", quoted(a.Result.Message), "{dry}", ifDry(d, "Dry run: ", ""), "{doubt}", ifDry(d, "", ": it may be terminating"),
+		"{answer}", quoted(a.Result.Message), "{dry}", ifDry(d, "Dry run: ", ""), "{doubt}", ifDry(d, "", ": it may be terminating"),
+		"{shortage}", r.shortage(&d.Pressure), "{judged}", judged(d, a),
 	}
 	budget, why := "a PodDisruptionBudget", ""
 	if name := a.Result.Budget; name != "" {
@@ -95,7 +84,7 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 	return text + "."
 }
 
-// judged returns why this pod and not another.
+// judged returns why this pod and not another, and how long it has.
 func judged(d *decide.Decision, a *decide.Attempt) string {
 	e := &a.Entry
 	uses := e.Offence()
@@ -103,10 +92,17 @@ func judged(d *decide.Decision, a *decide.Attempt) string {
 		uses = "uses " + wording.Amount(d.Pressure.Threshold.Signal, e.Pod.Usage)
 	}
 	text := fmt.Sprintf("The pod %s and has priority %d", uses, e.Pod.Priority)
-	if a.Escalates {
-		return text + "."
+	if !a.Escalates {
+		text += fmt.Sprintf(": rank %d of %d candidates", e.Position, len(d.Ranking.Candidates))
 	}
-	return text + fmt.Sprintf(": rank %d of %d candidates.", e.Position, len(d.Ranking.Candidates))
+	sentences := []string{text + "."}
+	if e.Detail != "" {
+		sentences = append(sentences, sentence(e.Detail))
+	}
+	if a.Result.Outcome.Accepted() {
+		sentences = append(sentences, grace(a))
+	}
+	return strings.Join(sentences, " ")
 }
 
 func grace(a *decide.Attempt) string {
