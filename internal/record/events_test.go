@@ -113,6 +113,7 @@ func TestALongAnswerLeavesTheFigures(t *testing.T) {
 // refuse returns an error. It merges none.
 type taker struct {
 	*record.Recorder
+	t      *testing.T // the bubble's
 	events *record.Events
 	refuse func(*corev1.Event) error
 	mu     sync.Mutex
@@ -120,14 +121,14 @@ type taker struct {
 }
 
 // taking runs a test with a recorder that writes to an API server.
-func taking(t *testing.T, refuse func(*corev1.Event) error, test func(t *testing.T, s *taker)) {
+func taking(t *testing.T, refuse func(*corev1.Event) error, test func(s *taker)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		client, s := fake.NewClientset(), &taker{refuse: refuse}
+		client, s := fake.NewClientset(), &taker{t: t, refuse: refuse}
 		client.PrependReactor("*", "events", s.take)
 		s.events = record.NewEvents(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)}, "node-1", "evictd", time.Now)
 		s.Recorder = record.New(zap.NewNop(), prometheus.NewRegistry(), s.events, record.Settings{NodeName: "node-1", Now: time.Now})
-		test(t, s)
+		test(s)
 	})
 }
 
@@ -169,10 +170,10 @@ func object(event *corev1.Event) string {
 }
 
 // end sends what is queued.
-func (s *taker) end(t *testing.T) {
-	t.Helper()
-	if err := s.events.Close(t.Context()); err != nil {
-		t.Error(err)
+func (s *taker) end() {
+	s.t.Helper()
+	if err := s.events.Close(s.t.Context()); err != nil {
+		s.t.Error(err)
 	}
 }
 
@@ -206,19 +207,19 @@ func TestFortyEvictionsAreFortyEvents(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 		return nil
 	}
-	taking(t, slow, func(t *testing.T, s *taker) {
+	taking(t, slow, func(s *taker) {
 		for i := range 40 {
 			s.Decision(evicted(i))
 		}
-		s.end(t)
+		s.end()
 		if got := s.by(kind); got["Pod"] != 40 || got["StatefulSet"] != 40 || len(s.by(object)) != 41 {
-			t.Errorf("Events by kind %v, want one on each of 40 pods and 40 on their owner", got)
+			s.t.Errorf("Events by kind %v, want one on each of 40 pods and 40 on their owner", got)
 		}
 		for _, event := range s.all {
 			if event.Reason != "EvictionRequested" || strings.Contains(event.Message, "combined") ||
 				event.Namespace != "shop" || event.Source.Component != "evictd" ||
 				event.InvolvedObject.APIVersion != map[string]string{"Pod": "v1", "StatefulSet": "apps/v1"}[event.InvolvedObject.Kind] {
-				t.Errorf("Event %s on %v: %s", event.Reason, event.InvolvedObject, event.Message)
+				s.t.Errorf("Event %s on %v: %s", event.Reason, event.InvolvedObject, event.Message)
 			}
 		}
 	})
@@ -228,14 +229,14 @@ func TestFortyEvictionsAreFortyEvents(t *testing.T) {
 // the pods of an owner apart: seven Events would be left.
 func TestFortyEvictionsOfOneOwnerInTenMinutes(t *testing.T) {
 	t.Parallel()
-	taking(t, nil, func(t *testing.T, s *taker) {
+	taking(t, nil, func(s *taker) {
 		for i := range 40 {
 			s.Decision(evicted(i))
 			time.Sleep(15 * time.Second)
 		}
-		s.end(t)
+		s.end()
 		if got := s.by(kind); got["Pod"] != 40 || got["StatefulSet"] != 40 {
-			t.Errorf("Events by kind %v, want 40 on pods and 40 on their owner", got)
+			s.t.Errorf("Events by kind %v, want 40 on pods and 40 on their owner", got)
 		}
 	})
 }
@@ -244,17 +245,17 @@ func TestFortyEvictionsOfOneOwnerInTenMinutes(t *testing.T) {
 // an hour.
 func TestOwnerOfPodsThatAreRefusedIsToldNowAndThen(t *testing.T) {
 	t.Parallel()
-	taking(t, nil, func(t *testing.T, s *taker) {
+	taking(t, nil, func(s *taker) {
 		for round := range 120 {
 			for i := range 40 {
 				s.Decision(refused(i, 0, evict.Result{Outcome: evict.Denied, Message: fmt.Sprintf("round %d", round)}))
 			}
 			time.Sleep(30 * time.Second)
 		}
-		s.end(t)
+		s.end()
 		for _, of := range []string{"db uid-of-db", "db-0 uid-0"} {
 			if n := s.by(object)[of]; n < 5 || n > 17 {
-				t.Errorf("%d Events on %s in an hour, want 5 and one every five minutes", n, of)
+				s.t.Errorf("%d Events on %s in an hour, want 5 and one every five minutes", n, of)
 			}
 		}
 	})
@@ -264,15 +265,15 @@ func TestOwnerOfPodsThatAreRefusedIsToldNowAndThen(t *testing.T) {
 // finally evicted: the filter's key has the reason.
 func TestOnePodRefusedOverAndOverIsNotSpam(t *testing.T) {
 	t.Parallel()
-	taking(t, nil, func(t *testing.T, s *taker) {
+	taking(t, nil, func(s *taker) {
 		for i := range 100 {
 			s.Decision(refused(0, i, evict.Result{Outcome: evict.BlockedByBudget, Budget: "db"}))
 		}
 		s.Decision(evicted(0))
-		s.end(t)
+		s.end()
 		got := s.by(func(event *corev1.Event) string { return event.InvolvedObject.Kind + " " + event.Reason })
 		if got["Pod EvictionBlocked"] != 5 || got["Pod EvictionRequested"] != 1 {
-			t.Errorf("Events by reason %v, want 5 blocked and 1 requested", got)
+			s.t.Errorf("Events by reason %v, want 5 blocked and 1 requested", got)
 		}
 	})
 }
@@ -288,7 +289,7 @@ func TestEventIsSentAgainAfter429And5xx(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			taking(t, nil, func(t *testing.T, s *taker) {
+			taking(t, nil, func(s *taker) {
 				began := time.Now()
 				s.refuse = func(*corev1.Event) error {
 					if time.Since(began) < time.Minute {
@@ -299,9 +300,9 @@ func TestEventIsSentAgainAfter429And5xx(t *testing.T) {
 				s.Decision(evicted(0))
 				time.Sleep(90 * time.Second)
 				if got := s.by(kind); got["Pod"] != 1 || got["StatefulSet"] != 1 {
-					t.Errorf("Events %v after a minute of %s, want the pod's and its owner's", got, name)
+					s.t.Errorf("Events %v after a minute of %s, want the pod's and its owner's", got, name)
 				}
-				s.end(t)
+				s.end()
 			})
 		})
 	}
@@ -317,7 +318,7 @@ func TestEventsThatAlwaysFailHoldTheOthersUpOnce(t *testing.T) {
 		}
 		return nil
 	}
-	taking(t, inShop, func(t *testing.T, s *taker) {
+	taking(t, inShop, func(s *taker) {
 		for i := range 20 {
 			s.Decision(evicted(i))
 		}
@@ -326,25 +327,25 @@ func TestEventsThatAlwaysFailHoldTheOthersUpOnce(t *testing.T) {
 		s.Decision(other)
 		time.Sleep(3 * time.Minute)
 		if got := s.by(kind); got["Pod"] != 1 || got["StatefulSet"] != 1 {
-			t.Errorf("Events elsewhere after three minutes %v, want the pod's and its owner's", got)
+			s.t.Errorf("Events elsewhere after three minutes %v, want the pod's and its owner's", got)
 		}
-		s.end(t)
+		s.end()
 	})
 }
 
 func TestCloseGivesUpInTime(t *testing.T) {
 	t.Parallel()
-	taking(t, nil, func(t *testing.T, s *taker) {
+	taking(t, nil, func(s *taker) {
 		hang := make(chan struct{})
 		s.refuse = func(*corev1.Event) error {
 			<-hang
 			return nil
 		}
 		s.Decision(evicted(0)) // returns although the server does not answer
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(s.t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if err := s.events.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close = %v, want that the deadline passed", err)
+			s.t.Errorf("Close = %v, want that the deadline passed", err)
 		}
 		close(hang)
 	})

@@ -127,7 +127,10 @@ func decisionStories() []story {
 		}},
 		{"a forecast of zero is one, never and not known are none; exhaustion is in both lines", func(r *rig) {
 			for _, f := range []pressure.Forecast{
-				{Known: true, After: 1500 * time.Millisecond}, {Known: true}, {Known: true, After: pressure.Never}, {},
+				{Known: true, After: 1500 * time.Millisecond},
+				{Known: true},
+				{Known: true, After: pressure.Never},
+				{},
 				{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second},
 			} {
 				d := changed(func(d *decide.Decision) { d.Pressure.Forecast = f })
