@@ -8,8 +8,4 @@
 //
 // It serves nothing else: no profiles and no way to change anything. It knows neither the loop nor
 // the recorder; both are passed in as functions.
-//
-//	server := httpd.New(registry, httpd.Options{Addr: ":9464", Live: live, Ready: ready, Decisions: recorder.Decisions()})
-//	err := server.Listen(ctx) // fails at once when the port is taken
-//	err = server.Run(ctx)
 package httpd

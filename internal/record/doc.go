@@ -5,11 +5,6 @@
 // dashboards) and the last decisions at /debug/decisions (what happens now). All four are made from
 // the same values, in the same words.
 //
-//	recorder := record.New(logger, registry, events, record.Settings{NodeName: node, Now: time.Now})
-//	recorder.Sample(&sample, &verdict) // every tick
-//	recorder.Intent(decision, attempt) // just before a request is sent
-//	recorder.Decision(decision)        // once it is answered
-//
 // It decides nothing and sends nothing but Events, and those through a queue: no method waits for
 // the API server. An unknown reading is missing from the metrics, never 0. Pods are named in logs
 // and Events, not in metric labels.

@@ -27,19 +27,14 @@ type event struct{ reason, kind, text string }
 // again is before the outcome of a request for a pod that was a victim already.
 const again = "again "
 
-// The reasons of Events that are about no request.
+// The reasons of Events that are about no request. They are on the node, but for EvictionStuck, which is on the
+// victim; ConfigurationRefused is on evictd's own pod too.
 const (
-	// reasonStuck is on a pod that was evicted and has not ended by its deadline.
-	reasonStuck = "EvictionStuck"
-	// reasonHeld is on the node: no pod can be evicted although a threshold is met.
-	reasonHeld = "EvictionHeld"
-	// reasonRefused is on the node and on evictd's own pod: its configuration file is refused.
-	reasonRefused = "ConfigurationRefused"
-	// reasonStopped is on the node: the ConfigMap exists that stops evictd, or that is not known.
-	reasonStopped = "EvictionsStopped"
-	// reasonResumed is on the node: that is over.
-	reasonResumed = "EvictionsResumed"
-	// reasonKubeletNear is on the node: the kubelet would evict for memory before evictd.
+	reasonStuck       = "EvictionStuck"
+	reasonHeld        = "EvictionHeld"
+	reasonRefused     = "ConfigurationRefused"
+	reasonStopped     = "EvictionsStopped" // by the ConfigMap, or whether it exists is not known
+	reasonResumed     = "EvictionsResumed"
 	reasonKubeletNear = "KubeletEvictionNear"
 )
 
