@@ -90,9 +90,12 @@ func (r *Recorder) incidentEnded(i *incident.Incident) {
 			evicted = append(evicted, v.Pod)
 		}
 	}
-	kernel := map[bool]string{i.During.OOMKills < 0: "whether the kernel killed a process for want of memory is not known"}[true]
-	if i.During.OOMKills > 0 {
-		kernel = fmt.Sprintf("the kernel killed %d processes for want of memory", i.During.OOMKills)
+	kernel := ""
+	switch kills := i.During.OOMKills; {
+	case kills < 0:
+		kernel = "whether the kernel killed a process for want of memory is not known"
+	case kills > 0:
+		kernel = fmt.Sprintf("the kernel killed %d processes for want of memory", kills)
 	}
 	byEvictd := clauses("; ", list("evictd evicted ", evicted, i.More), list("dry run: evictd would have evicted ", would, i.More))
 	byOthers := clauses(", ", list("the kubelet evicted ", i.During.Kubelets, 0), kernel)
