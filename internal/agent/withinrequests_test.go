@@ -84,6 +84,32 @@ func TestFaultSmallPodsBesideALeakWithinItsRequest(t *testing.T) {
 	})
 }
 
+// TestFaultRateBesideAVictimsReturn: what a small victim returns hides for a moment how fast a leak within
+// its request uses memory up. The rate does not become zero by that: the small pods that are left cover it
+// no longer, and they stay.
+func TestFaultRateBesideAVictimsReturn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(3000)
+		n.run("leak", 500, 3000)
+		for _, name := range []string{"a", "b", "c", "d"} {
+			n.run(name, 38, 5)
+		}
+		n.host = 1300 * mebi
+		for i := range 300 {
+			n.after(time.Duration(i)*100*time.Millisecond, func() {
+				if leak, there := n.pods["uid-leak"]; there {
+					leak.memory += 3 * mebi
+				}
+			})
+		}
+		policy := untilExhaustionPolicy()
+		policy.Thresholds[0].Quantity = pressure.Absolute(800 * mebi)
+		watch(t, n, policy, time.Minute)
+		n.wantVictims(t, "a", "leak")
+	})
+}
+
 // TestFaultPodsOverTheirRequestsTogether: a pod within its request grows for a while, and four pods over
 // theirs would cover what it takes together, but none of them alone: it stays.
 func TestFaultPodsOverTheirRequestsTogether(t *testing.T) {

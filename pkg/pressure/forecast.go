@@ -56,11 +56,14 @@ type trend struct {
 	available [trendMost]float64
 	count     int // number of readings, the oldest first
 	rate      float64
+	// returning says that victims may have given something back since the last of them.
+	returning bool
 }
 
 // note adds a reading. It skips a reading that follows the previous one too closely: noise
 // would make up most of the slope between them.
-func (t *trend) note(now time.Time, available int64) {
+func (t *trend) note(now time.Time, seen Observation) {
+	t.returning = t.returning || seen.Returning
 	if t.count > 0 && now.Sub(t.times[t.count-1]) < trendSpacing {
 		return
 	}
@@ -71,11 +74,28 @@ func (t *trend) note(now time.Time, available int64) {
 	copy(t.times[:], t.times[old:t.count])
 	copy(t.available[:], t.available[old:t.count])
 	t.count -= old
-	t.times[t.count], t.available[t.count] = now, float64(available)
+	t.discount(now, float64(seen.Available))
+	t.times[t.count], t.available[t.count] = now, float64(seen.Available)
 	t.count++
 	if t.known() {
 		t.rate = min(t.certain(0), t.certain(t.count-trendFewest))
 	}
+}
+
+// discount takes out what victims have given back since the last reading: without them, that much less
+// would have been available before. What was used up between the two readings beside it is not known, so
+// the rate from before counts.
+func (t *trend) discount(now time.Time, available float64) {
+	if t.returning && t.count > 0 {
+		last := t.count - 1
+		if rise := available - t.available[last]; rise > 0 {
+			rise += max(0, t.rate) * now.Sub(t.times[last]).Seconds()
+			for i := range t.count {
+				t.available[i] += rise
+			}
+		}
+	}
+	t.returning = false
 }
 
 // stale reports whether the oldest reading must be dropped when the next one is added, given
