@@ -171,9 +171,12 @@ func (s *Situation) supply(d *Decision) (over, within []Reclaim, kept limited) {
 // insufficient says how far the candidates would not suffice, and where else to look.
 func insufficient(d *Decision, s *Shortage, reclaims []Reclaim) string {
 	signal := d.Pressure.Threshold.Signal
-	required, all, soon := s.Required(signal), Total(reclaims), ""
+	required, all, within, soon := s.Required(signal), Total(reclaims), ending, ""
+	if signal.OnDisk() {
+		within = relief
+	}
 	if required > s.Missing {
-		soon = fmt.Sprintf(" or are used up within %v", relief)
+		soon = fmt.Sprintf(" or are used up within %v", within)
 	}
 	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing%s%s: look at %s",
 		len(reclaims), wording.Amount(signal, all), wording.Amount(signal, required), soon, wording.Apart(signal, all, required), elsewhere(signal))

@@ -99,6 +99,9 @@ func (i *Incident) absorb(other *Incident) {
 		i.add(v)
 	}
 	i.More += other.More
+	if i.HardSince.IsZero() || !other.HardSince.IsZero() && other.HardSince.Before(i.HardSince) {
+		i.HardSince = other.HardSince
+	}
 	if other.Short.After(i.Short) {
 		i.Short = other.Short
 	}

@@ -256,3 +256,18 @@ func TestUnknownDevicesAreRestored(t *testing.T) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 }
+
+// One shortage that was two incidents has met its hard threshold when the first of them did.
+func TestAbsorbKeepsWhenAHardThresholdWasMet(t *testing.T) {
+	t.Parallel()
+	first, later := newNode().at, newNode().at.Add(time.Minute)
+	for _, test := range []struct{ own, other, want time.Time }{
+		{time.Time{}, first, first}, {later, first, first}, {first, later, first}, {first, time.Time{}, first}, {},
+	} {
+		i := Incident{HardSince: test.own}
+		i.absorb(&Incident{HardSince: test.other})
+		if !i.HardSince.Equal(test.want) {
+			t.Errorf("%v and %v: %v, want %v", test.own, test.other, i.HardSince, test.want)
+		}
+	}
+}
