@@ -193,7 +193,7 @@ type Reclaim struct {
 // which pods are waited for, not how much of it would end.
 func ReclaimOf(signal pressure.Signal, expected pressure.Amounts) Reclaim {
 	amount, known := expected.Of(signal)
-	return Reclaim{Amount: amount, Known: known && signal.Reclaim() != pressure.ReclaimUnknown}
+	return Reclaim{Amount: amount, Known: known && signal != pressure.MemoryStall}
 }
 
 // Suffice reports whether the candidates could return what is missing, for all that is

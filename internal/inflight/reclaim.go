@@ -91,7 +91,7 @@ func (t *Tracker) readBooks(sample func() pressure.Sample) books {
 // for a stall it is not known what a pod's part is.
 func (b *books) sum(signal pressure.Signal) (sum int64, known bool) {
 	sum, known = b.available.Of(signal)
-	if !known || signal.Reclaim() != pressure.ReclaimMeasured {
+	if !known || !signal.ReclaimMeasured() {
 		return 0, false
 	}
 	for _, held := range b.held {

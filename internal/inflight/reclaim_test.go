@@ -21,7 +21,7 @@ func TestReclaimThatIsNotKnown(t *testing.T) {
 	uncounted := everything.Without(pressure.PIDAvailable)
 	read := books{available: everything, held: map[string]pressure.Amounts{"a": everything, "b": uncounted}}
 	for _, signal := range pressure.Signals() {
-		measured := signal.Reclaim() == pressure.ReclaimMeasured && signal != pressure.PIDAvailable
+		measured := signal.ReclaimMeasured() && signal != pressure.PIDAvailable
 		if sum, known := read.sum(signal); known != measured || known && sum != 300 {
 			t.Errorf("%v: known %v, %d; want %v", signal, known, sum, measured)
 		}

@@ -47,16 +47,18 @@ func (f *File) Read(buffer []byte) ([]byte, error) {
 }
 
 // Number reads a file that holds one number; see [Number].
-func (f *File) Number(buffer []byte) (int64, error) {
+func (f *File) Number(buffer []byte) (int64, error) { return Parse(f, buffer, Number) }
+
+// Parse reads a file into the buffer and takes a figure from it. The error names the path.
+func Parse[T any](f *File, buffer []byte, parse func(content []byte) (T, error)) (figure T, err error) {
 	content, err := f.Read(buffer)
 	if err != nil {
-		return 0, err
+		return figure, err
 	}
-	n, err := Number(content)
-	if err != nil {
-		return 0, fmt.Errorf("reading %s: %w", f.path, err)
+	if figure, err = parse(content); err != nil {
+		return *new(T), fmt.Errorf("reading %s: %w", f.path, err)
 	}
-	return n, nil
+	return figure, nil
 }
 
 func (f *File) readOnce(buffer []byte) ([]byte, error) {

@@ -136,7 +136,7 @@ func disks() []pressure.Signal {
 
 // measured are the signals of which it can be known what a victim's end frees.
 func measured() []pressure.Signal {
-	return slices.DeleteFunc(pressure.Signals(), func(s pressure.Signal) bool { return s.Reclaim() != pressure.ReclaimMeasured })
+	return slices.DeleteFunc(pressure.Signals(), func(s pressure.Signal) bool { return !s.ReclaimMeasured() })
 }
 
 // decided counts a decision.

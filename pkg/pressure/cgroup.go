@@ -77,21 +77,18 @@ func (g *memoryCgroup) used(buffer []byte) (int64, error) {
 
 // read returns the usage, and what of it does not count.
 func (g *memoryCgroup) read(buffer []byte) (usage, reclaimable int64, err error) {
-	content, err := g.stat.Read(buffer)
-	if err != nil {
-		return 0, 0, err
-	}
-	stat, err := kernelfile.ParseMemoryStat(content, g.unified)
-	if err == nil {
-		usage, err = stat.Sum(g.uses...)
-	}
-	if err == nil {
-		reclaimable, err = stat.Sum(g.reclaimable...)
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading %s: %w", g.stat.Path(), err)
-	}
-	if len(g.uses) == 0 {
+	sums, err := kernelfile.Parse(&g.stat, buffer, func(content []byte) (sums [2]int64, err error) {
+		stat, err := kernelfile.ParseMemoryStat(content, g.unified)
+		if err == nil {
+			sums[0], err = stat.Sum(g.uses...)
+		}
+		if err == nil {
+			sums[1], err = stat.Sum(g.reclaimable...)
+		}
+		return sums, err
+	})
+	usage, reclaimable = sums[0], sums[1]
+	if err == nil && len(g.uses) == 0 {
 		usage, err = g.usage.Number(buffer)
 	}
 	if err == nil && g.kernel != nil {
@@ -104,19 +101,14 @@ func (g *memoryCgroup) read(buffer []byte) (usage, reclaimable int64, err error)
 
 // limited returns the group's limit in bytes; above unlimitedAbove where there is none.
 func (g *memoryCgroup) limited(buffer []byte) (int64, error) {
-	content, err := g.limit.Read(buffer)
-	if err != nil {
-		return 0, err
-	}
-	if g.unified && string(content) == "max\n" {
-		return math.MaxInt64, nil
-	}
-	limit, err := kernelfile.Number(content)
-	if err == nil && limit == 0 {
-		err = errors.New("the limit is 0, which is no reading")
-	}
-	if err != nil {
-		return 0, fmt.Errorf("reading %s: %w", g.limit.Path(), err)
-	}
-	return limit, nil
+	return kernelfile.Parse(&g.limit, buffer, func(content []byte) (int64, error) {
+		if g.unified && string(content) == "max\n" {
+			return math.MaxInt64, nil
+		}
+		limit, err := kernelfile.Number(content)
+		if err == nil && limit == 0 {
+			err = errors.New("the limit is 0, which is no reading")
+		}
+		return limit, err
+	})
 }

@@ -52,19 +52,16 @@ func TestMemoryCgroup(t *testing.T) {
 		"v2, usage max":                      {mount: v2("max", "5000", "0"), fails: true},
 	}
 	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g, err := findMemoryCgroup(tc.mount.Plant(t), group, WorkingSet)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer closeAll(g)
-			used, err := g.used(make([]byte, fileMax))
-			limit, errLimit := g.limited(make([]byte, fileMax))
-			if fails := err != nil || errLimit != nil; fails != tc.fails || !fails && (memory{used, limit}) != tc.want {
-				t.Errorf("got %d of %d, %v, %v; want %+v, failing %t", used, limit, err, errLimit, tc.want, tc.fails)
-			}
-		})
+		g, err := findMemoryCgroup(tc.mount.Plant(t), group, WorkingSet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used, err := g.used(make([]byte, fileMax))
+		limit, errLimit := g.limited(make([]byte, fileMax))
+		if fails := err != nil || errLimit != nil; fails != tc.fails || !fails && (memory{used, limit}) != tc.want {
+			t.Errorf("%s: got %d of %d, %v, %v; want %+v, failing %t", name, used, limit, err, errLimit, tc.want, tc.fails)
+		}
+		closeAll(g)
 	}
 }
 
@@ -167,14 +164,11 @@ func TestAllocatable(t *testing.T) {
 		"all the memory, and no other threshold": {v2(text(all)), WorkingSet, known(all-9000+400, all), defaults[1:2]},
 		"all the memory, and no threshold":       {v2(text(all)), WorkingSet, known(all-9000+400, all), nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			sample := mustOpen(t, Options{
-				HostRoot: test.node.Plant(t), Kubepods: "/kubepods", Signals: []Signal{AllocatableMemoryAvailable}, MemoryAvailable: test.definition, Thresholds: test.thresholds,
-			}, fakeSystem()).Sample(moment(0))
-			if got := sample.Of(AllocatableMemoryAvailable); got != test.want {
-				t.Errorf("got %+v, want %+v", got, test.want)
-			}
-		})
+		sample := mustOpen(t, Options{
+			HostRoot: test.node.Plant(t), Kubepods: "/kubepods", Signals: []Signal{AllocatableMemoryAvailable}, MemoryAvailable: test.definition, Thresholds: test.thresholds,
+		}, fakeSystem()).Sample(moment(0))
+		if got := sample.Of(AllocatableMemoryAvailable); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
 	}
 }

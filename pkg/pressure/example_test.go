@@ -3,7 +3,7 @@ package pressure_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
+	"testing/fstest"
 	"time"
 
 	"github.com/evictd/evictd/pkg/pressure"
@@ -13,20 +13,15 @@ import (
 // example; without HostRoot it is this machine's.
 func ExampleNode() {
 	root, err := os.MkdirTemp("", "node")
+	if err == nil {
+		meminfo := "MemTotal: 8388608 kB\nMemFree: 204800 kB\nMemAvailable: 512000 kB\n"
+		err = os.CopyFS(root, fstest.MapFS{"proc/meminfo": {Data: []byte(meminfo)}})
+	}
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(root)
-	meminfo := "MemTotal: 8388608 kB\nMemFree: 204800 kB\nMemAvailable: 512000 kB\n"
-	if err = os.Mkdir(filepath.Join(root, "proc"), 0o700); err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err = os.WriteFile(filepath.Join(root, "proc/meminfo"), []byte(meminfo), 0o600); err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	node, err := pressure.Open(pressure.Options{HostRoot: root, Signals: []pressure.Signal{pressure.MemoryAvailable}})
 	if err != nil {

@@ -92,38 +92,38 @@ func (p *probe) finish(timer *time.Timer, wait time.Duration) {
 }
 
 // findFilesystems looks for the directories whose filesystems are nodefs and imagefs.
-func (n *Node) findFilesystems(sys system) error {
+func (n *Node) findFilesystems() error {
 	images := n.wants(ImageFSAvailable, ImageFSInodesFree, ContainerFSAvailable, ContainerFSInodesFree)
 	if !images && !n.wants(NodeFSAvailable, NodeFSInodesFree) {
 		return nil
 	}
-	nodefs, err := n.find(kubeletDir, sys)
+	nodefs, err := n.find(kubeletDir)
 	if err != nil {
 		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
 	}
 	for _, dir := range imageDirs() {
-		if n.imageDir, err = n.find(dir, sys); !errors.Is(err, os.ErrNotExist) {
+		if n.imageDir, err = n.find(dir); !errors.Is(err, os.ErrNotExist) {
 			break
 		}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("preparing imagefs: %w", err)
 	}
-	n.device, n.nodefs = sys.device, newProbe(nodefs, sys)
+	n.nodefs = newProbe(nodefs, n.sys)
 	n.imagefs, n.probes = n.nodefs, []*probe{n.nodefs}
 	if n.imageDir != "" && images {
 		// Also when both are one filesystem now: another one may be mounted there later.
-		n.imagefs = newProbe(n.imageDir, sys)
+		n.imagefs = newProbe(n.imageDir, n.sys)
 		n.probes = append(n.probes, n.imagefs)
 	}
 	return nil
 }
 
 // find returns where evictd sees a directory of the host; "" with an error.
-func (n *Node) find(dir string, sys system) (string, error) {
+func (n *Node) find(dir string) (string, error) {
 	path, err := resolve(n.options.HostRoot, dir)
 	if err == nil {
-		_, err = sys.device(path)
+		_, err = n.sys.device(path)
 	}
 	if err != nil {
 		return "", err
@@ -168,11 +168,11 @@ func (n *Node) DedicatedImageFS() (bool, error) {
 	if n.imageDir == "" {
 		return false, nil
 	}
-	node, err := n.device(n.nodefs.path)
+	node, err := n.sys.device(n.nodefs.path)
 	if err != nil {
 		return false, err
 	}
-	images, err := n.device(n.imageDir)
+	images, err := n.sys.device(n.imageDir)
 	return node != images, err
 }
 

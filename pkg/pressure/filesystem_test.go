@@ -37,57 +37,44 @@ func twoFilesystems(root string) system {
 
 func TestFilesystems(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		dirs          []string
-		wantImages    Observation
-		wantDedicated bool
+	const images = "var/lib/containerd"
+	one, own := onDevice(1, known(1, 10)), onDevice(2, known(7, 70))
+	for name, tc := range map[string]struct {
+		dirs      []string
+		directory string // of imagefs
+		images    Observation
 	}{
-		"no images":                  {nil, onDevice(1, known(1, 10)), false},
-		"images on nodefs":           {[]string{"var/lib/containers/storage"}, onDevice(1, known(1, 10)), false},
-		"images of their own":        {[]string{"var/lib/containerd"}, onDevice(2, known(7, 70)), true},
-		"the first directory counts": {[]string{"var/lib/docker", "var/lib/containerd"}, onDevice(2, known(7, 70)), true},
+		"no images":                  {nil, "var/lib/kubelet", one},
+		"images on nodefs":           {[]string{"var/lib/containers/storage"}, "var/lib/containers/storage", one},
+		"images of their own":        {[]string{images}, images, own},
+		"the first directory counts": {[]string{"var/lib/docker", images}, images, own},
+	} {
+		node := v1Tree()
+		for _, dir := range tc.dirs {
+			node[dir] = directory
+		}
+		root := node.Plant(t)
+		n := mustOpen(t, Options{HostRoot: root, Signals: Signals(), MemoryAvailable: Kernel}, twoFilesystems(root))
+		s := n.Sample(moment(0))
+		for signal, want := range map[Signal]Observation{
+			NodeFSAvailable: one, NodeFSInodesFree: onDevice(1, known(2, 20)), ImageFSAvailable: tc.images, ContainerFSAvailable: tc.images,
+		} {
+			if got := s.Of(signal); got != want {
+				t.Errorf("%s: %s is %+v; want %+v", name, signal, got, want)
+			}
+		}
+		for signal, want := range map[Signal]string{NodeFSAvailable: root + "/var/lib/kubelet", ImageFSInodesFree: filepath.Join(root, tc.directory), MemoryAvailable: ""} {
+			if got := n.Directory(signal); got != want {
+				t.Errorf("%s: Directory of %s is %q; want %q", name, signal, got, want)
+			}
+		}
+		if got, err := n.DedicatedImageFS(); err != nil || got != (tc.images == own) {
+			t.Errorf("%s: DedicatedImageFS is %t, %v", name, got, err)
+		}
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			node := v1Tree()
-			for _, dir := range tc.dirs {
-				node[dir] = directory
-			}
-			root := node.Plant(t)
-			sys := twoFilesystems(root)
-			if !tc.wantDedicated {
-				sys.device = fakeSystem().device
-			}
-			n := mustOpen(t, Options{HostRoot: root, Signals: Signals(), MemoryAvailable: Kernel}, sys)
-			s := n.Sample(moment(0))
-			if got := s.Of(NodeFSAvailable); got != onDevice(1, known(1, 10)) {
-				t.Errorf("nodefs.available is %+v", got)
-			}
-			if got := s.Of(NodeFSInodesFree); got != onDevice(1, known(2, 20)) {
-				t.Errorf("nodefs.inodesFree is %+v", got)
-			}
-			for _, signal := range []Signal{ImageFSAvailable, ContainerFSAvailable} {
-				if got := s.Of(signal); got != tc.wantImages {
-					t.Errorf("%s is %+v; want %+v", signal, got, tc.wantImages)
-				}
-			}
-			images := root + "/var/lib/kubelet"
-			if len(tc.dirs) > 0 {
-				images = filepath.Join(root, tc.dirs[len(tc.dirs)-1])
-			}
-			if tc.wantDedicated {
-				images = filepath.Join(root, "var/lib/containerd")
-			}
-			for signal, want := range map[Signal]string{NodeFSAvailable: root + "/var/lib/kubelet", ImageFSInodesFree: images, MemoryAvailable: ""} {
-				if got := n.Directory(signal); got != want {
-					t.Errorf("Directory of %s is %q; want %q", signal, got, want)
-				}
-			}
-			if got, err := n.DedicatedImageFS(); err != nil || got != tc.wantDedicated {
-				t.Errorf("DedicatedImageFS is %t, %v; want %t", got, err, tc.wantDedicated)
-			}
-		})
+	n := mustOpen(t, Options{HostRoot: procTree().Plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
+	if got, err := n.DedicatedImageFS(); !errors.Is(err, ErrUnasked) {
+		t.Errorf("without a signal of a filesystem, DedicatedImageFS is %t, %v", got, err)
 	}
 }
 
@@ -148,14 +135,6 @@ func TestLinksOfTheHost(t *testing.T) {
 	defer mu.Unlock()
 	if got := []string{n.nodefs.path, n.imagefs.path}; !slices.Equal(got, want) || len(asked) < 2 || !slices.Equal(asked[:2], want) {
 		t.Errorf("asked are %q and %q; want %q", asked, got, want)
-	}
-}
-
-func TestDedicatedImageFSNeedsAFilesystemSignal(t *testing.T) {
-	t.Parallel()
-	n := mustOpen(t, Options{HostRoot: procTree().Plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
-	if got, err := n.DedicatedImageFS(); err == nil {
-		t.Errorf("got %t", got)
 	}
 }
 
@@ -313,6 +292,13 @@ func TestParseStatfs(t *testing.T) {
 	if fs, err := parseStatfs(&full); err != nil || fs.available != 0 || fs.inodes != 50 {
 		t.Errorf("a full filesystem reads as %+v, %v", fs, err)
 	}
+	dir := t.TempDir() // of which the kernel tells
+	if fs, err := statfs(dir); err != nil || fs.capacity <= 0 || fs.available > fs.capacity {
+		t.Errorf("got %+v, %v", fs, err)
+	}
+	if _, err := statfs(filepath.Join(dir, "missing")); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("a missing directory: %v", err)
+	}
 	for name, raw := range map[string]unix.Statfs_t{
 		"zeros":                  {},
 		"no blocks":              with(func(s *unix.Statfs_t) { s.Blocks, s.Bavail = 0, 0 }),
@@ -327,18 +313,5 @@ func TestParseStatfs(t *testing.T) {
 		if fs, err := parseStatfs(&raw); err == nil {
 			t.Errorf("%s reads as %+v", name, fs)
 		}
-	}
-}
-
-// TestStatfs compares with the kernel's own answer.
-func TestStatfs(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	fs, err := statfs(dir)
-	if err != nil || fs.capacity <= 0 || fs.available > fs.capacity {
-		t.Errorf("got %+v, %v", fs, err)
-	}
-	if _, err := statfs(filepath.Join(dir, "missing")); !errors.Is(err, unix.ENOENT) {
-		t.Errorf("a missing directory: %v", err)
 	}
 }

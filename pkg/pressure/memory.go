@@ -17,7 +17,7 @@ var errNoKubepods = errors.New("there is no kubepods cgroup")
 var errUnlimited = errors.New("the kubepods cgroup has no memory limit below the node's memory")
 
 // findMemory finds what the signals of memory need.
-func (n *Node) findMemory(system) error {
+func (n *Node) findMemory() error {
 	file := n.file("/proc/meminfo")
 	for _, signal := range []Signal{MemoryAvailable, KubeletMemoryAvailable, AllocatableMemoryAvailable} {
 		group, definition := "/", n.options.MemoryAvailable
@@ -64,45 +64,38 @@ type meminfo struct {
 }
 
 // readMeminfo returns the reading of this sample. It allocates nothing.
-func (n *Node) readMeminfo(file *kernelfile.File) (*meminfo, error) {
-	read := &n.meminfo
-	if read.total > 0 {
-		return read, nil
+func (n *Node) readMeminfo(file *kernelfile.File) (read *meminfo, err error) {
+	if n.meminfo.total == 0 {
+		n.meminfo, err = kernelfile.Parse(file, n.buffer, parseMeminfo)
 	}
-	content, err := file.Read(n.buffer)
-	if err != nil {
-		return nil, err
-	}
-	total, err := kernelfile.Meminfo(content, "MemTotal:")
+	return &n.meminfo, err
+}
+
+func parseMeminfo(content []byte) (read meminfo, err error) {
+	read.total, err = kernelfile.Meminfo(content, "MemTotal:")
 	if err == nil {
 		read.hugePages, err = kernelfile.HugePages(content)
 	}
-	if err == nil && read.hugePages >= total {
-		err = fmt.Errorf("%d bytes of huge pages leave nothing of MemTotal %d", read.hugePages, total)
+	if err == nil && read.hugePages >= read.total {
+		err = fmt.Errorf("%d bytes of huge pages leave nothing of MemTotal %d", read.hugePages, read.total)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file.Path(), err)
-	}
-	read.total = total
-	if read.available, read.fault = kernelfile.Meminfo(content, "MemAvailable:"); read.fault != nil {
-		read.fault = fmt.Errorf("reading %s: %w", file.Path(), read.fault)
-	}
-	return read, nil
+	read.available, read.fault = kernelfile.Meminfo(content, "MemAvailable:")
+	return read, err
 }
 
 // kernelAvailable is memory.available by the kernel's definition, of a capacity without huge
 // pages.
 func (n *Node) kernelAvailable(file *kernelfile.File) Observation {
 	read, err := n.readMeminfo(file)
-	if err == nil {
-		err = read.fault
-	}
 	if err != nil {
 		return unknown(err)
 	}
-	available, capacity := read.available, read.total-read.hugePages
+	available, capacity, fault := read.available, read.total-read.hugePages, read.fault
 	if available > capacity {
-		return unknown(fmt.Errorf("reading %s: MemAvailable %d is above MemTotal without huge pages, %d", file.Path(), available, capacity))
+		fault = fmt.Errorf("MemAvailable %d is above MemTotal without huge pages, %d", available, capacity)
+	}
+	if fault != nil {
+		return unknown(fmt.Errorf("reading %s: %w", file.Path(), fault))
 	}
 	if n.near(available, capacity) {
 		free, err := n.options.readCPULists(&n.zoneinfo)

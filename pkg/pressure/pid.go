@@ -27,13 +27,13 @@ var errPIDNamespace = errors.New(
 
 // findPIDs fails where the limit can never be read, instead of a signal that stays unknown: it would
 // block every eviction.
-func (n *Node) findPIDs(sys system) error {
+func (n *Node) findPIDs() error {
 	if !n.wants(PIDAvailable) {
 		return nil
 	}
 	p := &pidSource{n.file("/proc/loadavg"), []*kernelfile.File{n.file("/proc/sys/kernel/pid_max"), n.file("/proc/sys/kernel/threads-max")}}
 	n.readers[PIDAvailable] = func(time.Time) Observation { return p.observe(n.buffer) }
-	return pidMaxVisible(sys)
+	return pidMaxVisible(n.sys)
 }
 
 // pidMaxVisible returns nil when the node's pid_max can be read from here.
@@ -73,13 +73,9 @@ func (p *pidSource) observe(buffer []byte) Observation {
 	if err != nil {
 		return unknown(err)
 	}
-	content, err := p.loadavg.Read(buffer)
+	running, err := kernelfile.Parse(p.loadavg, buffer, kernelfile.Tasks)
 	if err != nil {
 		return unknown(err)
-	}
-	running, err := kernelfile.Tasks(content)
-	if err != nil {
-		return unknown(fmt.Errorf("reading %s: %w", p.loadavg.Path(), err))
 	}
 	return Observation{State: Known, Available: limit - running, Capacity: limit}
 }

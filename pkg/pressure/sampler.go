@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -70,15 +71,6 @@ type Options struct {
 // cgroupRoot is where cgroups are mounted on the host.
 const cgroupRoot = "/sys/fs/cgroup"
 
-func (o *Options) setDefaults() {
-	if o.FilesystemWait == 0 {
-		o.FilesystemWait = probeWait
-	}
-	if o.StallWindow == 0 {
-		o.StallWindow = 2 * time.Second
-	}
-}
-
 // host returns the path at which evictd sees a path of the host.
 func (o *Options) host(path string) string { return filepath.Join("/", o.HostRoot, path) }
 
@@ -90,6 +82,7 @@ var ErrUnasked = errors.New("no threshold asks for this signal")
 // DedicatedImageFS may be called from any.
 type Node struct {
 	options Options
+	sys     system
 	// readers read the signals that were requested, but for those of filesystems.
 	readers [SignalCount]func(now time.Time) Observation
 	files   []*kernelfile.File // that the readers use
@@ -97,14 +90,11 @@ type Node struct {
 
 	meminfo  meminfo // of the sample that is being taken
 	zoneinfo bytes.Buffer
-	stall    *stallSource
 
-	probes  []*probe // of nodefs and imagefs; none where no signal is a filesystem's
-	nodefs  *probe
-	imagefs *probe // the same as nodefs where there are no images, or no image signal
-	// What DedicatedImageFS uses.
-	device   func(path string) (uint64, error)
-	imageDir string
+	probes   []*probe // of nodefs and imagefs; none where no signal is a filesystem's
+	nodefs   *probe
+	imagefs  *probe // the same as nodefs where there are no images, or no image signal
+	imageDir string // "" where there is none
 }
 
 // fileMax is more than any file has that is read; one that fills it is not the expected one.
@@ -119,10 +109,10 @@ func Open(options Options) (*Node, error) {
 
 // open is Open with the system calls that a test replaces.
 func open(options Options, sys system) (*Node, error) {
-	options.setDefaults()
-	n := &Node{options: options, buffer: make([]byte, fileMax)}
-	err := n.prepare(sys)
-	if err != nil {
+	options.FilesystemWait = cmp.Or(options.FilesystemWait, probeWait)
+	options.StallWindow = cmp.Or(options.StallWindow, 2*time.Second)
+	n := &Node{options: options, sys: sys, buffer: make([]byte, fileMax)}
+	if err := n.prepare(); err != nil {
 		_ = n.Close() // the first fault is the one to report
 		return nil, err
 	}
@@ -130,14 +120,14 @@ func open(options Options, sys system) (*Node, error) {
 }
 
 // prepare finds the sources and reads each once. That of memory.stall, which needs the time, comes last.
-func (n *Node) prepare(sys system) error {
+func (n *Node) prepare() error {
 	for _, signal := range n.options.Signals {
 		if int(signal) >= SignalCount {
 			return fmt.Errorf("unknown signal %s", signal)
 		}
 	}
-	for _, find := range []func(system) error{n.findMemory, n.findFilesystems, n.findPIDs} {
-		if err := find(sys); err != nil {
+	for _, find := range []func() error{n.findMemory, n.findFilesystems, n.findPIDs} {
+		if err := find(); err != nil {
 			return err
 		}
 	}

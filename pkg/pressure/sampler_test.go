@@ -79,54 +79,35 @@ func TestSample(t *testing.T) {
 			PIDAvailable: known(32768-1020, 32768),
 		}})
 	}
-	tests := map[string]struct {
+	byKernel, byWorkingSet := known(22*gib, 24*gib-6*mib), known(20*gib-6*mib, 24*gib-6*mib)
+	one := func(signal Signal, o Observation) Sample {
+		s := Sample{}
+		s.Observations[signal] = o
+		return everyAbsent(s)
+	}
+	for name, tc := range map[string]struct {
 		node    tree
 		options Options
 		want    Sample
 	}{
-		"v1, kernel": {
-			node: v1Tree(), options: Options{Kubepods: "/kubepods", Signals: Signals()},
-			want: all(known(22*gib, 24*gib-6*mib), 13*gib+8),
-		},
-		"v1, working set": {
-			node: v1Tree(), options: Options{Kubepods: "kubepods", MemoryAvailable: WorkingSet, Signals: Signals()},
-			want: all(known(20*gib-6*mib, 24*gib-6*mib), 13*gib),
-		},
-		"hybrid, working set": {
-			node: hybridTree(), options: Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals()},
-			want: all(known(20*gib-6*mib, 24*gib-6*mib), 13*gib),
-		},
-		"v2, kernel": {
-			node: v2Tree(), options: Options{Kubepods: "/kubepods.slice", Signals: Signals()},
-			want: all(known(22*gib, 24*gib-6*mib), 13*gib+5),
-		},
-		"v2, working set": {
-			node: v2Tree(), options: Options{Kubepods: "kubepods.slice", MemoryAvailable: WorkingSet, Signals: Signals()},
-			want: all(known(20*gib-6*mib, 24*gib-6*mib), 13*gib),
-		},
+		"v1, kernel":          {v1Tree(), Options{Kubepods: "/kubepods", Signals: Signals()}, all(byKernel, 13*gib+8)},
+		"v1, working set":     {v1Tree(), Options{Kubepods: "kubepods", MemoryAvailable: WorkingSet, Signals: Signals()}, all(byWorkingSet, 13*gib)},
+		"hybrid, working set": {hybridTree(), Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals()}, all(byWorkingSet, 13*gib)},
+		"v2, kernel":          {v2Tree(), Options{Kubepods: "/kubepods.slice", Signals: Signals()}, all(byKernel, 13*gib+5)},
+		"v2, working set":     {v2Tree(), Options{Kubepods: "kubepods.slice", MemoryAvailable: WorkingSet, Signals: Signals()}, all(byWorkingSet, 13*gib)},
 		"only what is requested needs to be there": {
-			node:    tree{"proc/meminfo": meminfoText},
-			options: Options{Signals: []Signal{MemoryAvailable}},
-			want:    everyAbsent(Sample{Observations: [SignalCount]Observation{MemoryAvailable: known(22*gib, 24*gib-6*mib)}}),
+			tree{"proc/meminfo": meminfoText}, Options{Signals: []Signal{MemoryAvailable}}, one(MemoryAvailable, byKernel),
 		},
-		"nothing is requested": {node: tree{}, options: Options{}, want: everyAbsent(Sample{})},
-		"no kubepods": {
-			node:    tree{},
-			options: Options{Signals: []Signal{AllocatableMemoryAvailable}},
-			want:    everyAbsent(Sample{Observations: [SignalCount]Observation{AllocatableMemoryAvailable: absent(errNoKubepods)}}),
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tc.options.HostRoot = tc.node.Plant(t)
-			n := mustOpen(t, tc.options, fakeSystem())
-			for range 2 { // opened files are read again
-				if diff := cmp.Diff(tc.want, n.Sample(moment(0)), cmpopts.EquateErrors()); diff != "" {
-					t.Errorf("sample (-want +got):\n%s", diff)
-				}
+		"nothing is requested": {tree{}, Options{}, everyAbsent(Sample{})},
+		"no kubepods":          {tree{}, Options{Signals: []Signal{AllocatableMemoryAvailable}}, one(AllocatableMemoryAvailable, absent(errNoKubepods))},
+	} {
+		tc.options.HostRoot = tc.node.Plant(t)
+		n := mustOpen(t, tc.options, fakeSystem())
+		for range 2 { // opened files are read again
+			if diff := cmp.Diff(tc.want, n.Sample(moment(0)), cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("%s: sample (-want +got):\n%s", name, diff)
 			}
-		})
+		}
 	}
 }
 
@@ -136,6 +117,13 @@ func TestSample(t *testing.T) {
 func TestUnknownIsNeverZero(t *testing.T) {
 	t.Parallel()
 	const v1, v2 = "sys/fs/cgroup/memory", "sys/fs/cgroup"
+	cgroup := func(dir string, names ...string) (files []string) {
+		for _, name := range names {
+			files = append(files, dir+"/memory."+name)
+		}
+		return append(files, "proc/meminfo")
+	}
+	root1, root2 := cgroup(v1, "usage_in_bytes", "stat"), cgroup(v2, "stat")
 	sources := []struct {
 		node    func() tree
 		options Options
@@ -144,22 +132,13 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	}{
 		{procTree, Options{}, MemoryAvailable, []string{"proc/meminfo"}},
 		{procTree, Options{}, PIDAvailable, []string{"proc/loadavg"}},
-		{v1Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, []string{
-			"proc/meminfo", v1 + "/memory.usage_in_bytes", v1 + "/memory.stat",
-		}},
-		{v2Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, []string{"proc/meminfo", v2 + "/memory.stat"}},
-		{v1Tree, Options{}, KubeletMemoryAvailable, []string{"proc/meminfo", v1 + "/memory.usage_in_bytes", v1 + "/memory.stat"}},
-		{v2Tree, Options{}, KubeletMemoryAvailable, []string{"proc/meminfo", v2 + "/memory.stat"}},
-		{v1Tree, Options{Kubepods: "/kubepods"}, AllocatableMemoryAvailable, []string{
-			"proc/meminfo", v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
-			v1 + "/kubepods/memory.usage_in_bytes", v1 + "/kubepods/memory.kmem.usage_in_bytes",
-		}},
-		{v1Tree, Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet}, AllocatableMemoryAvailable, []string{
-			"proc/meminfo", v1 + "/kubepods/memory.usage_in_bytes", v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
-		}},
-		{v2Tree, Options{Kubepods: "/kubepods.slice"}, AllocatableMemoryAvailable, []string{
-			"proc/meminfo", v2 + "/kubepods.slice/memory.current", v2 + "/kubepods.slice/memory.max", v2 + "/kubepods.slice/memory.stat",
-		}},
+		{v1Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, root1},
+		{v2Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, root2},
+		{v1Tree, Options{}, KubeletMemoryAvailable, root1},
+		{v2Tree, Options{}, KubeletMemoryAvailable, root2},
+		{v1Tree, Options{Kubepods: "/kubepods"}, AllocatableMemoryAvailable, cgroup(v1+"/kubepods", "limit_in_bytes", "stat", "usage_in_bytes", "kmem.usage_in_bytes")},
+		{v1Tree, Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet}, AllocatableMemoryAvailable, cgroup(v1+"/kubepods", "usage_in_bytes", "limit_in_bytes", "stat")},
+		{v2Tree, Options{Kubepods: "/kubepods.slice"}, AllocatableMemoryAvailable, cgroup(v2+"/kubepods.slice", "current", "max", "stat")},
 	}
 	for _, source := range sources {
 		for _, file := range source.files {
@@ -210,27 +189,10 @@ func TestFailedOpenLeavesNothingOpen(t *testing.T) {
 		if _, err := open(options, fakeSystem()); err == nil {
 			t.Errorf("%s: opened", file)
 		}
-		for _, left := range openBelow(t, root) {
+		for _, left := range kernelfiletest.OpenBelow(t, root) {
 			t.Errorf("%s is at fault, and %s stays open", file, left)
 		}
 	}
-}
-
-// openBelow returns the files below a directory that this process has open.
-func openBelow(t *testing.T, root string) []string {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, entry := range entries {
-		path, err := os.Readlink("/proc/self/fd/" + entry.Name())
-		if err == nil && strings.HasPrefix(path, root+"/") { // other files come and go
-			found = append(found, path)
-		}
-	}
-	return found
 }
 
 // TestHugePagesAreNotAvailable: by neither definition are huge pages available or part of the
@@ -287,22 +249,6 @@ func TestHugePagesAreNotAvailable(t *testing.T) {
 					t.Errorf("kubeletMemory.available: got %+v, want %+v", seen, tc.want)
 				}
 			})
-		}
-	}
-}
-
-func TestMeminfoThatContradictsItself(t *testing.T) {
-	t.Parallel()
-	for name, content := range map[string]string{
-		"no total":           "MemTotal: 0 kB\nMemAvailable: 0 kB\n",
-		"more than there is": "MemTotal: 5 kB\nMemAvailable: 6 kB\n",
-		"no MemAvailable":    "MemTotal: 5 kB\nMemFree: 4 kB\n",
-	} {
-		root := tree{"proc/meminfo": content}.Plant(t)
-		if _, err := Open(Options{HostRoot: root, Signals: []Signal{MemoryAvailable}}); err == nil {
-			t.Errorf("%s: opened", name)
-		} else if !strings.Contains(err.Error(), "memory.available") || !strings.Contains(err.Error(), root) {
-			t.Errorf("%s: the error %q names neither signal nor file", name, err)
 		}
 	}
 }
@@ -364,40 +310,36 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		return all
 	}
-	tests := map[string]struct {
+	memory := Options{Signals: []Signal{MemoryAvailable}}
+	for name, tc := range map[string]struct {
 		node    tree
 		options Options
 		want    []string
 	}{
-		"no meminfo":                           {without("proc/meminfo"), Options{Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "proc/meminfo"}},
+		"no meminfo":                           {without("proc/meminfo"), memory, []string{"memory.available", "proc/meminfo"}},
+		"no total":                             {tree{"proc/meminfo": "MemTotal: 0 kB\nMemAvailable: 0 kB\n"}, memory, []string{"memory.available", "proc/meminfo"}},
+		"more than there is":                   {tree{"proc/meminfo": "MemTotal: 5 kB\nMemAvailable: 6 kB\n"}, memory, []string{"memory.available", "proc/meminfo", "above MemTotal"}},
+		"no MemAvailable":                      {tree{"proc/meminfo": "MemTotal: 5 kB\nMemFree: 4 kB\n"}, memory, []string{"memory.available", "proc/meminfo"}},
 		"no cgroups":                           {procTree(), Options{MemoryAvailable: WorkingSet, Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "no cgroup accounts for memory"}},
 		"no cgroups, by the kubelet's measure": {procTree(), Options{Signals: Signals()}, []string{"kubeletMemory.available", "no cgroup accounts for memory"}},
 		"no such kubepods":                     {v1Tree(), Options{Kubepods: "/other", Signals: []Signal{AllocatableMemoryAvailable}}, []string{"allocatableMemory.available", "memory/other"}},
 		"no kubelet":                           {without("var/lib/kubelet"), Options{Signals: []Signal{NodeFSAvailable}}, []string{"nodefs", "var/lib/kubelet"}},
 		"no limits of PIDs": {
-			without("proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"),
-			Options{Signals: []Signal{PIDAvailable}},
-			[]string{"pid.available", "proc/sys/kernel"},
+			without("proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"), Options{Signals: []Signal{PIDAvailable}}, []string{"pid.available", "proc/sys/kernel"},
 		},
 		"no such signal": {v1Tree(), Options{Signals: []Signal{200}}, []string{"unknown signal"}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tc.options.HostRoot = tc.node.Plant(t)
-			_, err := open(tc.options, fakeSystem())
-			if err == nil {
-				t.Fatal("opened")
+	} {
+		tc.options.HostRoot = tc.node.Plant(t)
+		_, err := open(tc.options, fakeSystem())
+		if err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v; want an error of one line", name, err)
+			continue
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: the error %q does not say %q", name, err, want)
 			}
-			for _, want := range tc.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("the error %q does not say %q", err, want)
-				}
-			}
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("the error has several lines: %q", err)
-			}
-		})
+		}
 	}
 }
 
@@ -439,49 +381,34 @@ func readable(paths ...string) bool {
 	return false
 }
 
-func BenchmarkSampleMemory(b *testing.B) {
-	n, err := Open(Options{Signals: []Signal{MemoryAvailable}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer n.Close()
+func benchmarkSample(b *testing.B, options Options) {
+	b.Helper()
+	n := mustOpen(b, options, kernel())
+	last := options.Signals[min(1, len(options.Signals)-1)]
 	b.ReportAllocs()
 	for b.Loop() {
-		if s := n.Sample(moment(0)); s.Of(MemoryAvailable).State != Known {
-			b.Fatal(s.Of(MemoryAvailable).Err)
+		if s := n.Sample(moment(0)); s.Of(last).State != Known {
+			b.Fatal(s.Of(last).Err)
 		}
 	}
+}
+
+func BenchmarkSampleMemory(b *testing.B) {
+	benchmarkSample(b, Options{Signals: []Signal{MemoryAvailable}})
 }
 
 func BenchmarkSampleKubeletMemory(b *testing.B) {
-	n, err := Open(Options{Signals: []Signal{MemoryAvailable, KubeletMemoryAvailable}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer n.Close()
-	b.ReportAllocs()
-	for b.Loop() {
-		if s := n.Sample(moment(0)); s.Of(KubeletMemoryAvailable).State != Known {
-			b.Fatal(s.Of(KubeletMemoryAvailable).Err)
-		}
-	}
+	benchmarkSample(b, Options{Signals: []Signal{MemoryAvailable, KubeletMemoryAvailable}})
 }
 
 func BenchmarkSampleEverything(b *testing.B) {
-	n := mustOpen(b, Options{
-		HostRoot: v1Tree().Plant(b), Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals(),
-	}, kernel())
-	b.ReportAllocs()
-	for b.Loop() {
-		if s := n.Sample(moment(0)); s.Of(MemoryAvailable).State != Known {
-			b.Fatal(s.Of(MemoryAvailable).Err)
-		}
-	}
+	benchmarkSample(b, Options{HostRoot: v1Tree().Plant(b), Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals()})
 }
 
 // TestSampleMemoryAllocatesNothing: it is read every 10 ms on a node in trouble.
 func TestSampleMemoryAllocatesNothing(t *testing.T) {
-	n := mustOpen(t, Options{HostRoot: procTree().Plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
+	memory := []Signal{MemoryAvailable, KubeletMemoryAvailable, AllocatableMemoryAvailable, MemoryStall}
+	n := mustOpen(t, Options{HostRoot: v2Tree().Plant(t), Kubepods: "/kubepods.slice", Signals: memory}, fakeSystem())
 	var s Sample
 	if got := testing.AllocsPerRun(100, func() { s = n.Sample(moment(0)) }); got != 0 {
 		t.Errorf("a sample allocates %v times", got)

@@ -94,20 +94,6 @@ const (
 	FilesystemSource Source = "Filesystem"
 )
 
-// Reclaim says how reliably a victim's end reclaims the signal.
-type Reclaim uint8
-
-// The values.
-const (
-	// ReclaimUnknown: unknown. Evictd waits for the victim, but expects no amount.
-	ReclaimUnknown Reclaim = iota
-	// ReclaimLater: the victim's use is reclaimed some time after its end, and cannot be
-	// told apart from what other processes freed or used meanwhile.
-	ReclaimLater
-	// ReclaimMeasured: the victim's use is reclaimed with its end, and can be measured.
-	ReclaimMeasured
-)
-
 // row holds the properties of a signal. To add a signal, add a row and a reader, see
 // docs/architecture.md.
 type row struct {
@@ -116,7 +102,6 @@ type row struct {
 	kind       Kind
 	filesystem Filesystem
 	source     Source
-	reclaim    Reclaim
 	// fastest is how fast a process that has not started yet may use up the signal, in units
 	// per second. The figure for memory is what several threads of a current server fault
 	// in; earlyoom assumes the same.
@@ -131,17 +116,17 @@ func (s Signal) row() row {
 		second   = 1_000_000 // in microseconds
 	)
 	return [signalCount]row{
-		MemoryAvailable:            {"memory.available", Bytes, MemoryKind, NoFilesystem, ProcSource, ReclaimMeasured, 6 * gibibyte},
-		KubeletMemoryAvailable:     {"kubeletMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, 6 * gibibyte},
-		AllocatableMemoryAvailable: {"allocatableMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, 6 * gibibyte},
-		MemoryStall:                {"memory.stall", Microseconds, MemoryKind, NoFilesystem, ProcSource, ReclaimUnknown, second},
-		NodeFSAvailable:            {"nodefs.available", Bytes, SpaceKind, NodeFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
-		NodeFSInodesFree:           {"nodefs.inodesFree", Inodes, InodeKind, NodeFS, FilesystemSource, ReclaimLater, 200_000},
-		ImageFSAvailable:           {"imagefs.available", Bytes, SpaceKind, ImageFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
-		ImageFSInodesFree:          {"imagefs.inodesFree", Inodes, InodeKind, ImageFS, FilesystemSource, ReclaimLater, 200_000},
-		ContainerFSAvailable:       {"containerfs.available", Bytes, SpaceKind, ContainerFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
-		ContainerFSInodesFree:      {"containerfs.inodesFree", Inodes, InodeKind, ContainerFS, FilesystemSource, ReclaimLater, 200_000},
-		PIDAvailable:               {"pid.available", Tasks, PIDKind, NoFilesystem, ProcSource, ReclaimMeasured, 20_000},
+		MemoryAvailable:            {"memory.available", Bytes, MemoryKind, NoFilesystem, ProcSource, 6 * gibibyte},
+		KubeletMemoryAvailable:     {"kubeletMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, 6 * gibibyte},
+		AllocatableMemoryAvailable: {"allocatableMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, 6 * gibibyte},
+		MemoryStall:                {"memory.stall", Microseconds, MemoryKind, NoFilesystem, ProcSource, second},
+		NodeFSAvailable:            {"nodefs.available", Bytes, SpaceKind, NodeFS, FilesystemSource, 2 * gibibyte},
+		NodeFSInodesFree:           {"nodefs.inodesFree", Inodes, InodeKind, NodeFS, FilesystemSource, 200_000},
+		ImageFSAvailable:           {"imagefs.available", Bytes, SpaceKind, ImageFS, FilesystemSource, 2 * gibibyte},
+		ImageFSInodesFree:          {"imagefs.inodesFree", Inodes, InodeKind, ImageFS, FilesystemSource, 200_000},
+		ContainerFSAvailable:       {"containerfs.available", Bytes, SpaceKind, ContainerFS, FilesystemSource, 2 * gibibyte},
+		ContainerFSInodesFree:      {"containerfs.inodesFree", Inodes, InodeKind, ContainerFS, FilesystemSource, 200_000},
+		PIDAvailable:               {"pid.available", Tasks, PIDKind, NoFilesystem, ProcSource, 20_000},
 	}[s]
 }
 
@@ -157,8 +142,8 @@ func Signals() []Signal {
 // ParseSignal returns the signal of that name. Names are case-sensitive, as in
 // the kubelet.
 func ParseSignal(name string) (Signal, error) {
-	known := make([]string, 0, signalCount)
-	for s := range signalCount {
+	var known []string
+	for _, s := range Signals() {
 		if s.String() == name {
 			return s, nil
 		}
@@ -215,5 +200,7 @@ func (s Signal) Kubelets() (Signal, bool) {
 	return s, s != MemoryStall
 }
 
-// Reclaim returns how reliably a victim's end reclaims the signal.
-func (s Signal) Reclaim() Reclaim { return s.row().reclaim }
+// ReclaimMeasured reports whether a victim's use is reclaimed with its end, and can be measured. On a disk it
+// is reclaimed some time after, and cannot be told apart from what other processes freed or used meanwhile. Of
+// a stall no amount is expected.
+func (s Signal) ReclaimMeasured() bool { return !s.OnDisk() && s != MemoryStall }

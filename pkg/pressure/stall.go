@@ -23,6 +23,7 @@ const stallResolution = 20
 // has lasted four seconds.
 type stallSource struct {
 	file   *kernelfile.File
+	buffer []byte // the node's
 	kind   string // the kernel's word: "some", or "full"
 	window time.Duration
 	// points are readings of the total, oldest first: one that is as old as the window,
@@ -43,12 +44,12 @@ func (n *Node) findStall() error {
 	if !n.wants(MemoryStall) {
 		return nil
 	}
-	n.stall = &stallSource{file: n.file("/proc/pressure/memory"), kind: "some", window: n.options.StallWindow}
+	s := &stallSource{file: n.file("/proc/pressure/memory"), buffer: n.buffer, kind: "some", window: n.options.StallWindow}
 	if n.options.StallFull {
-		n.stall.kind = "full"
+		s.kind = "full"
 	}
-	_, err := n.stall.total(n.buffer)
-	n.readers[MemoryStall] = n.stalls
+	_, err := s.total()
+	n.readers[MemoryStall] = s.observe
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP): // such a file is closed
 		none := fmt.Errorf("the kernel has no pressure-stall information: %w", err)
@@ -59,15 +60,14 @@ func (n *Node) findStall() error {
 	return nil
 }
 
-// stalls reads memory.stall: the part of the window in which tasks did not wait. Time
+// observe reads memory.stall: the part of the window in which tasks did not wait. Time
 // before the first reading is unknown and does not count, so that a stall may be detected
 // late but never too early.
-func (n *Node) stalls(now time.Time) Observation {
-	s := n.stall
+func (s *stallSource) observe(now time.Time) Observation {
 	if last := len(s.points) - 1; last >= 0 && now.Sub(s.points[last].at) < s.window/stallResolution {
 		return s.last
 	}
-	total, err := s.total(n.buffer)
+	total, err := s.total()
 	if err == nil {
 		err = s.note(stallPoint{now, total})
 	}
@@ -80,16 +80,8 @@ func (n *Node) stalls(now time.Time) Observation {
 
 // total reads how long tasks have waited since the machine was started, in
 // microseconds.
-func (s *stallSource) total(buffer []byte) (int64, error) {
-	content, err := s.file.Read(buffer)
-	if err != nil {
-		return 0, err
-	}
-	total, err := kernelfile.StallTotal(content, s.kind)
-	if err != nil {
-		return 0, fmt.Errorf("reading %s: %w", s.file.Path(), err)
-	}
-	return total, nil
+func (s *stallSource) total() (int64, error) {
+	return kernelfile.Parse(s.file, s.buffer, func(content []byte) (int64, error) { return kernelfile.StallTotal(content, s.kind) })
 }
 
 // stallSlack is how much the growth of a total may exceed the time since the last reading:

@@ -45,9 +45,5 @@ func OOMKills(hostRoot string) (int64, error) {
 	options := Options{HostRoot: hostRoot}
 	file := kernelfile.New(options.host("/proc/vmstat"))
 	defer file.Close()
-	content, err := file.Read(make([]byte, fileMax))
-	if err != nil {
-		return 0, err
-	}
-	return kernelfile.Stat(content, "oom_kill ")
+	return kernelfile.Parse(&file, make([]byte, fileMax), func(content []byte) (int64, error) { return kernelfile.Stat(content, "oom_kill ") })
 }

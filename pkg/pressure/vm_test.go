@@ -44,43 +44,33 @@ func TestFaultFreedMemoryOnCPUListsIsAvailable(t *testing.T) {
 		"no lists":                     {"", Kernel, hardMemory(23 * gib), shown},
 		"the kubelet's measure":        {lists, WorkingSet, hardMemory(23 * gib), 20*gib - 6*mib},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			node := v2Tree()
-			node["proc/zoneinfo"] = test.zoneinfo
-			sample := mustOpen(t, Options{
-				HostRoot: node.Plant(t), Signals: []Signal{MemoryAvailable}, MemoryAvailable: test.definition, Thresholds: []Threshold{test.threshold},
-			}, fakeSystem()).Sample(moment(0))
-			if seen := sample.Of(MemoryAvailable); seen != known(test.want, 24*gib-6*mib) {
-				t.Errorf("got %+v, want %d", seen, test.want)
-			}
-		})
+		node := v2Tree()
+		node["proc/zoneinfo"] = test.zoneinfo
+		sample := mustOpen(t, Options{
+			HostRoot: node.Plant(t), Signals: []Signal{MemoryAvailable}, MemoryAvailable: test.definition, Thresholds: []Threshold{test.threshold},
+		}, fakeSystem()).Sample(moment(0))
+		if seen := sample.Of(MemoryAvailable); seen != known(test.want, 24*gib-6*mib) {
+			t.Errorf("%s: got %+v, want %d", name, seen, test.want)
+		}
 	}
 }
 
 func TestOOMKills(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		vmstat string
-		want   int64
-		ok     bool
-	}{
-		"counted":          {"pgfault 7\noom_kill 12\ndrop_pagecache 0\n", 12, true},
-		"an older kernel":  {"pgfault 7\n", 0, false},
-		"cut in a number":  {"pgfault 7\noom_kill 12", 0, false},
-		"no number":        {"oom_kill x\n", 0, false},
-		"an empty file":    {"", 0, false},
-		"another key that": {"oom_kill_total 3\n", 0, false},
+	const unknown = -1
+	for vmstat, want := range map[string]int64{
+		"pgfault 7\noom_kill 12\ndrop_pagecache 0\n": 12,
+		"pgfault 7\n":            unknown, // an older kernel
+		"pgfault 7\noom_kill 12": unknown, // it may be cut off in a number
+		"oom_kill x\n":           unknown,
+		"":                       unknown,
+		"oom_kill_total 3\n":     unknown,
+		directory:                unknown,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			node := procTree()
-			node["proc/vmstat"] = test.vmstat
-			got, err := OOMKills(node.Plant(t))
-			if got != test.want || (err == nil) != test.ok {
-				t.Errorf("got %d, %v; want %d, known: %t", got, err, test.want, test.ok)
-			}
-		})
+		got, err := OOMKills(tree{"proc/vmstat": vmstat}.Plant(t))
+		if err == nil && got != want || (err != nil) != (want == unknown) || err != nil && got != 0 {
+			t.Errorf("%q: got %d, %v; want %d", vmstat, got, err, want)
+		}
 	}
 	if kills, err := OOMKills(t.TempDir()); err == nil {
 		t.Errorf("a file that is not there reads as %d", kills)

@@ -4,6 +4,7 @@ package kernelfiletest
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -47,4 +48,19 @@ func Remove(tb testing.TB, path string) {
 	if err := os.RemoveAll(path); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// OpenBelow returns the files below a directory that this process has open. Other files come and go.
+func OpenBelow(tb testing.TB, root string) (found []string) {
+	tb.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, link := range links {
+		if path, err := os.Readlink(link); err == nil && strings.HasPrefix(path, root+"/") {
+			found = append(found, path)
+		}
+	}
+	return found
 }
