@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,86 +32,62 @@ func namesOf(entries []Entry) []string {
 	return names
 }
 
+// podsOf reads candidates, each written as "[namespace/]name usage request priority".
+func podsOf(t *testing.T, texts ...string) (pods []Pod) {
+	t.Helper()
+	for _, text := range texts {
+		var name string
+		var usage, request int64
+		var priority int32
+		if _, err := fmt.Sscan(text, &name, &usage, &request, &priority); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		namespace, name, found := strings.Cut(name, "/")
+		if !found {
+			namespace, name = "shop", namespace
+		}
+		pods = append(pods, in(namespace, pod(name, usage, request, priority)))
+	}
+	return pods
+}
+
+// orderOf writes the candidates, each with the key that puts it before the next.
+func orderOf(ranking *Ranking) string {
+	var all []string
+	for _, e := range ranking.Candidates {
+		key := map[Key]string{KeyExceeds: "exceeds", KeyPriority: "priority", KeyOver: "over", KeyAge: "age", KeyUID: "uid", KeyNone: "."}
+		all = append(all, e.Pod.Name, key[e.Before])
+	}
+	return strings.Join(all, " ")
+}
+
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	young, old := pod("young", 200, 100, 0), pod("old", 200, 100, 0)
+	young := pod("young", 200, 100, 0)
 	young.Created = born(5)
-	uidA, uidB := pod("a", 200, 100, 0), pod("b", 200, 100, 0)
-	tests := []struct {
-		name     string
+	for name, test := range map[string]struct {
 		resource Resource
 		pods     []Pod
-		want     []string
-		keys     []Key
+		want     string
 	}{
-		{
-			name: "over its request before a lower priority",
-			pods: []Pod{pod("within", 100, 200, -5), pod("over", 201, 200, 1000)},
-			want: []string{"over", "within"}, keys: []Key{KeyExceeds, KeyNone},
-		},
-		{
-			name: "usage equal to the request does not exceed",
-			pods: []Pod{pod("equal", 200, 200, 0), pod("over", 2, 1, 0)},
-			want: []string{"over", "equal"}, keys: []Key{KeyExceeds, KeyNone},
-		},
-		{
-			name: "lower priority before larger usage",
-			pods: []Pod{pod("big", 900, 100, 10), pod("low", 200, 100, 0)},
-			want: []string{"low", "big"}, keys: []Key{KeyPriority, KeyNone},
-		},
-		{
-			name: "larger usage over request, not larger usage",
-			pods: []Pod{pod("large", 800, 700, 0), pod("greedy", 300, 100, 0)},
-			want: []string{"greedy", "large"}, keys: []Key{KeyOver, KeyNone},
-		},
-		{
-			name: "the younger pod", pods: []Pod{old, young},
-			want: []string{"young", "old"}, keys: []Key{KeyAge, KeyNone},
-		},
-		{
-			name: "the UID", pods: []Pod{uidB, uidA},
-			want: []string{"a", "b"}, keys: []Key{KeyUID, KeyNone},
-		},
-		{
-			name: "PIDs know no exceeds step", resource: PIDs,
-			pods: []Pod{pod("over", 900, 0, 10), pod("low", 2, 5, 0)},
-			want: []string{"low", "over"}, keys: []Key{KeyPriority, KeyNone},
-		},
-		{
-			name: "the kubelet's reference case (TestMemoryPressure)",
-			pods: []Pod{
-				pod("guaranteed-low", 900, 1024, -1), pod("burstable-below", 50, 100, 0),
-				pod("burstable-above", 400, 100, 0), pod("best-effort-high", 400, 0, 1),
-				pod("best-effort-low", 100, 0, -1),
-			},
-			want: []string{"best-effort-low", "burstable-above", "best-effort-high", "guaranteed-low", "burstable-below"},
-			keys: []Key{KeyPriority, KeyPriority, KeyExceeds, KeyPriority, KeyNone},
-		},
-		{
-			name: "the kubelet's order by usage over request (TestOrderedByMemory)",
-			pods: []Pod{
-				pod("1", 500, 0, 0), pod("2", 300, 0, 0), pod("3", 800, 100, 0),
-				pod("4", 300, 100, 0), pod("5", 800, 1024, 0), pod("6", 200, 1024, 0),
-			},
-			want: []string{"3", "1", "2", "4", "5", "6"},
-			keys: []Key{KeyOver, KeyOver, KeyOver, KeyExceeds, KeyOver, KeyNone},
-		},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			ranking := Order(test.resource, test.pods, Rules{})
-			if diff := cmp.Diff(test.want, namesOf(ranking.Candidates)); diff != "" {
-				t.Errorf("order (-want +got):\n%s", diff)
-			}
-			var keys []Key
-			for _, e := range ranking.Candidates {
-				keys = append(keys, e.Before)
-			}
-			if diff := cmp.Diff(test.keys, keys); diff != "" {
-				t.Errorf("deciding keys (-want +got):\n%s", diff)
-			}
-		})
+		"over its request before a lower priority":   {Memory, podsOf(t, "within 100 200 -5", "over 201 200 1000"), "over exceeds within ."},
+		"usage equal to the request does not exceed": {Memory, podsOf(t, "equal 200 200 0", "over 2 1 0"), "over exceeds equal ."},
+		"lower priority before larger usage":         {Memory, podsOf(t, "big 900 100 10", "low 200 100 0"), "low priority big ."},
+		"larger usage over request, not larger":      {Memory, podsOf(t, "large 800 700 0", "greedy 300 100 0"), "greedy over large ."},
+		"the younger pod":                            {Memory, []Pod{pod("old", 200, 100, 0), young}, "young age old ."},
+		"the UID":                                    {Memory, podsOf(t, "b 200 100 0", "a 200 100 0"), "a uid b ."},
+		"PIDs know no exceeds step":                  {PIDs, podsOf(t, "over 900 0 10", "low 2 5 0"), "low priority over ."},
+		"the kubelet's reference case (TestMemoryPressure)": {Memory, podsOf(t,
+			"guaranteed-low 900 1024 -1", "burstable-below 50 100 0", "burstable-above 400 100 0", "best-effort-high 400 0 1", "best-effort-low 100 0 -1",
+		), "best-effort-low priority burstable-above priority best-effort-high exceeds guaranteed-low priority burstable-below ."},
+		"the kubelet's order by usage over request (TestOrderedByMemory)": {Memory, podsOf(t,
+			"1 500 0 0", "2 300 0 0", "3 800 100 0", "4 300 100 0", "5 800 1024 0", "6 200 1024 0",
+		), "3 over 1 over 2 over 4 exceeds 5 over 6 ."},
+	} {
+		ranking := Order(test.resource, test.pods, Rules{})
+		if got := orderOf(&ranking); got != test.want {
+			t.Errorf("%s: got %s; want %s", name, got, test.want)
+		}
 	}
 }
 
@@ -129,18 +106,25 @@ func anyPods(r *rand.Rand, n int) []Pod {
 	return pods
 }
 
-// Guards invariant 3: the same facts in any order give the same ranking.
+// Guards invariant 3, with queues and without: the order is total, and does not depend on the order of
+// the input. Antisymmetry and transitivity follow from the positions.
 func TestInvariant03SameFactsSameRanking(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	for round := range 200 {
-		pods := anyPods(r, 1+r.IntN(60))
-		resource := Resource(r.IntN(4))
-		want := namesOf(Order(resource, pods, Rules{}).Candidates)
-		for range 5 {
-			shuffled := slices.Clone(pods)
-			r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-			if diff := cmp.Diff(want, namesOf(Order(resource, shuffled, Rules{}).Candidates)); diff != "" {
+	for round := range 500 {
+		pods, resource, rules := anyPods(r, 1+r.IntN(60)), Resource(r.IntN(4)), Rules{}
+		if round%2 == 0 {
+			pods, rules.Queues = spread(r, pods), anyQueues(r)
+		}
+		first := Order(resource, slices.Clone(pods), rules)
+		names := namesOf(first.Candidates)
+		if got := len(first.Candidates) + len(first.Protected); got != len(pods) {
+			t.Fatalf("%d of %d pods are in the ranking", got, len(pods))
+		}
+		for range 4 {
+			r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+			again := Order(resource, slices.Clone(pods), rules)
+			if diff := cmp.Diff(names, namesOf(again.Candidates)); diff != "" {
 				t.Fatalf("round %d, %v (-first +shuffled):\n%s", round, resource, diff)
 			}
 		}

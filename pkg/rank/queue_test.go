@@ -35,103 +35,78 @@ func in(namespace string, p Pod) Pod {
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	const high = 1000000000
-	for _, test := range []struct {
-		name   string
+	for name, test := range map[string]struct {
 		queues []Queue
 		pods   []Pod
-		want   []string
+		want   string
 		shown  []int32 // to the root
 	}{
-		{
-			"no fence: the higher priority wins",
+		"no fence: the higher priority wins": {
 			[]Queue{tenant("a"), tenant("b")},
-			[]Pod{in("a", pod("a1", 900, 100, high)), in("a", pod("a2", 800, 100, high+1)), in("b", pod("b1", 110, 100, 0))},
-			[]string{"b1", "a1", "a2"},
+			podsOf(t, "a/a1 900 100 1000000000", "a/a2 800 100 1000000001", "b/b1 110 100 0"),
+			"b1 priority a1 priority a2 .",
 			[]int32{0, high, high + 1},
 		},
-		{
-			"a fence hides them, and keeps the order inside",
+		"a fence hides them, and keeps the order inside": {
 			[]Queue{tenant("a", fence), tenant("b")},
-			[]Pod{in("a", pod("a1", 900, 100, high+1)), in("a", pod("a2", 800, 100, high)), in("b", pod("b1", 110, 100, 0))},
-			[]string{"a2", "a1", "b1"},
+			podsOf(t, "a/a1 900 100 1000000001", "a/a2 800 100 1000000000", "b/b1 110 100 0"),
+			"a2 priority a1 over b1 .",
 			[]int32{0, 0, 0},
 		},
-		{
-			"an offset lifts a fenced tenant",
+		"an offset lifts a fenced tenant": {
 			[]Queue{tenant("a", fence, offset(10)), tenant("b", offset(5))},
-			[]Pod{in("a", pod("a1", 900, 100, 7)), in("b", pod("b1", 110, 100, 4)), in("b", pod("b2", 110, 100, 6))},
-			[]string{"b1", "a1", "b2"},
+			podsOf(t, "a/a1 900 100 7", "b/b1 110 100 4", "b/b2 110 100 6"),
+			"b1 priority a1 priority b2 .",
 			[]int32{9, 10, 11},
 		},
-		{
-			"offsets add up on the way to the root, and stay within int32",
+		"offsets add up on the way to the root, and stay within int32": {
 			[]Queue{tenant("a", offset(math.MaxInt32), below(tenant("a", offset(math.MaxInt32)))), tenant("b", offset(math.MinInt32), below(tenant("b", offset(-7))))},
-			[]Pod{in("a", pod("a1", 900, 100, 7)), in("b", pod("b1", 110, 100, 4))},
-			[]string{"b1", "a1"},
+			podsOf(t, "a/a1 900 100 7", "b/b1 110 100 4"), "b1 priority a1 .",
 			[]int32{math.MinInt32, math.MaxInt32},
 		},
-		{
-			"priorities that are switched off stay so below",
+		"priorities that are switched off stay so below": {
 			[]Queue{tenant("a", disabled, below(tenant("a"))), tenant("b")},
-			[]Pod{in("a", pod("a1", 110, 100, 7)), in("a", pod("a2", 120, 100, 9)), in("b", pod("b1", 110, 100, -1))},
-			[]string{"b1", "a2", "a1"},
+			podsOf(t, "a/a1 110 100 7", "a/a2 120 100 9", "b/b1 110 100 -1"),
+			"b1 priority a2 over a1 .",
 			[]int32{-1, 0, 0},
 		},
-		{
-			"exceeding comes before every priority",
+		"exceeding comes before every priority": {
 			[]Queue{tenant("a", fence, offset(high)), tenant("b")},
-			[]Pod{in("a", pod("a1", 110, 100, 0)), in("b", pod("b1", 50, 100, -5))},
-			[]string{"a1", "b1"},
+			podsOf(t, "a/a1 110 100 0", "b/b1 50 100 -5"),
+			"a1 exceeds b1 .",
 			[]int32{high, -5},
 		},
-		{
-			"behind a fence the queues still see each other",
+		"behind a fence the queues still see each other": {
 			[]Queue{{Name: "group", Fence: true, Queues: []Queue{tenant("a", offset(10)), tenant("b")}}},
-			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 110, 100, 5))},
-			[]string{"b1", "a1"},
+			podsOf(t, "a/a1 900 100 0", "b/b1 110 100 5"),
+			"b1 priority a1 .",
 			[]int32{0, 0},
 		},
-		{
-			"pods of no queue belong to the root",
+		"pods of no queue belong to the root": {
 			[]Queue{tenant("a", fence, offset(1))},
-			[]Pod{in("a", pod("a1", 900, 100, high)), in("c", pod("c1", 110, 100, 0)), in("c", pod("c2", 110, 100, 2))},
-			[]string{"c1", "a1", "c2"},
+			podsOf(t, "a/a1 900 100 1000000000", "c/c1 110 100 0", "c/c2 110 100 2"),
+			"c1 priority a1 priority c2 .",
 			[]int32{0, 1, 2},
 		},
+		"the key is that of the queue in which the two were compared": {
+			[]Queue{tenant("a", fence), tenant("b")},
+			podsOf(t, "a/a1 900 100 9", "a/a2 800 100 8", "b/b1 110 100 0", "b/b2 50 100 0"),
+			"a2 priority a1 over b1 exceeds b2 .",
+			[]int32{0, 0, 0, 0},
+		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			ranking := Order(Memory, test.pods, Rules{Queues: test.queues})
-			if diff := cmp.Diff(test.want, namesOf(ranking.Candidates)); diff != "" {
-				t.Errorf("order (-want +got):\n%s", diff)
+		ranking := Order(Memory, test.pods, Rules{Queues: test.queues})
+		if got := orderOf(&ranking); got != test.want {
+			t.Errorf("%s: got %s; want %s", name, got, test.want)
+		}
+		for i, e := range ranking.Candidates {
+			if got := e.EffectivePriority(); got != test.shown[i] {
+				t.Errorf("%s: %s counts as %d; want %d", name, e.Pod.Name, got, test.shown[i])
 			}
-			var shown []int32
-			for _, e := range ranking.Candidates {
-				shown = append(shown, e.EffectivePriority())
+			if why := e.Why(); (e.Pod.Priority != test.shown[i]) != strings.Contains(why, fmt.Sprintf("priority %d, counts as %d by queue %s", e.Pod.Priority, test.shown[i], e.Queue())) {
+				t.Errorf("%s: why: %s", name, why)
 			}
-			if diff := cmp.Diff(test.shown, shown); diff != "" {
-				t.Errorf("effective priorities (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// The reported key is that of the queue in which the two were compared.
-func TestQueuesNameTheDecidingKey(t *testing.T) {
-	t.Parallel()
-	ranking := Order(Memory, []Pod{
-		in("a", pod("a1", 900, 100, 9)), in("a", pod("a2", 800, 100, 8)), in("b", pod("b1", 110, 100, 0)), in("b", pod("b2", 50, 100, 0)),
-	}, Rules{Queues: []Queue{tenant("a", fence), tenant("b")}})
-	var got []string
-	for _, e := range ranking.Candidates {
-		got = append(got, e.Pod.Name+": "+e.Before.String())
-	}
-	want := []string{"a2: lower priority", "a1: larger usage over request", "b1: exceeds its request", "b2: none"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("deciding keys (-want +got):\n%s", diff)
-	}
-	if why := ranking.Candidates[0].Why(); !strings.Contains(why, "priority 8, counts as 0 by queue root.a") {
-		t.Errorf("why: %s", why)
+		}
 	}
 }
 
@@ -163,68 +138,39 @@ func TestPodsBelongToTheDeepestQueue(t *testing.T) {
 
 func TestGuarantee(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name     string
+	a, group := tenant("a", guaranteed(1000)), Queue{Name: "t", GuaranteedMemory: 1000 * mebi, Queues: []Queue{tenant("a"), tenant("b")}}
+	const calm = "b/b1 50 100 9"
+	for name, test := range map[string]struct {
 		resource Resource
 		queues   []Queue
 		pods     []Pod
-		want     []string
+		want     string
 	}{
-		{
-			"a queue that uses less than it is guaranteed gives no pod", Memory,
-			[]Queue{tenant("a", guaranteed(1000)), tenant("b")},
-			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9))},
-			[]string{"b1"},
+		"a queue that uses less than it is guaranteed gives no pod": {Memory, []Queue{a, tenant("b")}, podsOf(t, "a/a1 900 100 0", calm), "b1"},
+		"a queue that uses as much is like all others":              {Memory, []Queue{tenant("a", guaranteed(900)), tenant("b")}, podsOf(t, "a/a1 900 100 0", calm), "a1 b1"},
+		"the pods of a queue count together, protected ones too":    {Memory, []Queue{a, tenant("b")}, append(podsOf(t, "a/a1 600 100 0", calm), in("a", bare(pod("a2", 400, 100, 0)))), "a1 b1"},
+		"the queue above counts those below, and shelters them":     {Memory, []Queue{group, tenant("c")}, podsOf(t, "a/a1 500 100 0", "b/b1 400 100 0", "c/c1 50 100 9"), "c1"},
+		"when no other pod can be evicted, one of them is": {
+			Memory, []Queue{a, tenant("b", guaranteed(1000))}, append(podsOf(t, "a/a1 900 100 0", calm), in("c", bare(pod("c1", 500, 0, 0)))), "a1 b1",
 		},
-		{
-			"a queue that uses as much is like all others", Memory,
-			[]Queue{tenant("a", guaranteed(900)), tenant("b")},
-			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9))},
-			[]string{"a1", "b1"},
-		},
-		{
-			"the pods of a queue count together, protected ones too", Memory,
-			[]Queue{tenant("a", guaranteed(1000)), tenant("b")},
-			[]Pod{in("a", pod("a1", 600, 100, 0)), in("a", bare(pod("a2", 400, 100, 0))), in("b", pod("b1", 50, 100, 9))},
-			[]string{"a1", "b1"},
-		},
-		{
-			"the queue above counts those below, and shelters them", Memory,
-			[]Queue{{Name: "t", GuaranteedMemory: 1000 * mebi, Queues: []Queue{tenant("a"), tenant("b")}}, tenant("c")},
-			[]Pod{in("a", pod("a1", 500, 100, 0)), in("b", pod("b1", 400, 100, 0)), in("c", pod("c1", 50, 100, 9))},
-			[]string{"c1"},
-		},
-		{
-			"when no other pod can be evicted, one of them is", Memory,
-			[]Queue{tenant("a", guaranteed(1000)), tenant("b", guaranteed(1000))},
-			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9)), in("c", bare(pod("c1", 500, 0, 0)))},
-			[]string{"a1", "b1"},
-		},
-		{
-			"a pod that could not be read counts nothing", Memory,
-			[]Queue{tenant("a", guaranteed(1000)), tenant("b")},
-			[]Pod{in("a", pod("a1", 900, 100, 0)), in("a", unsampled(pod("a2", 900, 100, 0))), in("b", pod("b1", 50, 100, 9))},
-			[]string{"b1"},
-		},
-		{
-			"memory is guaranteed, nothing else", PIDs,
-			[]Queue{tenant("a", guaranteed(1000)), tenant("b")},
-			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9))},
-			[]string{"a1", "b1"},
-		},
+		"a pod that could not be read counts nothing": {Memory, []Queue{a, tenant("b")}, append(podsOf(t, "a/a1 900 100 0", calm), in("a", unsampled(pod("a2", 900, 100, 0)))), "b1"},
+		"memory is guaranteed, nothing else":          {PIDs, []Queue{a, tenant("b")}, podsOf(t, "a/a1 900 100 0", calm), "a1 b1"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			ranking := Order(test.resource, test.pods, Rules{Queues: test.queues, BarePods: true})
-			if diff := cmp.Diff(test.want, namesOf(ranking.Candidates)); diff != "" {
-				t.Errorf("candidates (-want +got):\n%s", diff)
+		ranking := Order(test.resource, test.pods, Rules{Queues: test.queues, BarePods: true})
+		if got := strings.Join(namesOf(ranking.Candidates), " "); got != test.want {
+			t.Errorf("%s: candidates %s; want %s", name, got, test.want)
+		}
+		for _, e := range ranking.Protected {
+			if e.Pod.Owner != "" && e.Pod.Sampled && e.Protection != ProtectedWithinGuarantee {
+				t.Errorf("%s: %s is protected by %q", name, e.Pod.Name, e.Protection)
 			}
-			for _, e := range ranking.Protected {
-				if e.Pod.Owner != "" && e.Pod.Sampled && e.Protection != ProtectedWithinGuarantee {
-					t.Errorf("%s is protected by %q", e.Pod.Name, e.Protection)
-				}
-			}
-		})
+		}
+	}
+	// A pod that a guarantee protects names the queue and the amount.
+	const want = "protected: WithinGuarantee; queue root.t uses 500.0Mi of the 1000.0Mi that it is guaranteed"
+	protected := Order(Memory, podsOf(t, "a/a1 500 100 0", "c/c1 50 100 9"), Rules{Queues: []Queue{group, tenant("c")}}).Protected
+	if len(protected) != 1 || protected[0].Why() != want {
+		t.Errorf("protected: %+v, want %q", protected, want)
 	}
 }
 
@@ -290,28 +236,6 @@ func TestQueuesWithoutPropertiesAreTheFlatOrder(t *testing.T) {
 	}
 }
 
-// Guards invariant 3 with queues: the order is total, and does not depend on the order of
-// the input. Antisymmetry and transitivity follow from the positions.
-func TestInvariant03QueuesSameFactsSameRanking(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(9, 10))
-	for round := range 300 {
-		pods, queues, resource := spread(r, anyPods(r, 1+r.IntN(60))), anyQueues(r), Resource(r.IntN(4))
-		want := Order(resource, pods, Rules{Queues: queues})
-		if got := len(want.Candidates) + len(want.Protected); got != len(pods) {
-			t.Fatalf("%d of %d pods are in the ranking", got, len(pods))
-		}
-		for range 3 {
-			shuffled := slices.Clone(pods)
-			r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-			got := Order(resource, shuffled, Rules{Queues: queues})
-			if diff := cmp.Diff(namesOf(want.Candidates), namesOf(got.Candidates)); diff != "" {
-				t.Fatalf("round %d, %v (-first +shuffled):\n%s", round, resource, diff)
-			}
-		}
-	}
-}
-
 // The pods that belong to one queue directly keep the queue's order, whatever surrounds it.
 func TestQueuesKeepTheirOwnOrder(t *testing.T) {
 	t.Parallel()
@@ -323,24 +247,16 @@ func TestQueuesKeepTheirOwnOrder(t *testing.T) {
 			namespace := fmt.Sprint("n", n)
 			alone := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Namespace != namespace })
 			want := namesOf(Order(Memory, alone, Rules{Queues: queues}).Candidates)
-			if diff := cmp.Diff(want, namesIn(ranking, namespace)); diff != "" {
+			if diff := cmp.Diff(want, namesWhere(ranking, func(p *Pod) bool { return p.Namespace == namespace })); diff != "" {
 				t.Fatalf("%s (-alone +among others):\n%s", namespace, diff)
 			}
 		}
 	}
 }
 
-func namesIn(ranking Ranking, namespace string) []string {
-	var names []string
-	for _, e := range ranking.Candidates {
-		if e.Pod.Namespace == namespace {
-			names = append(names, e.Pod.Name)
-		}
-	}
-	if names == nil {
-		names = namesOf(nil)
-	}
-	return names
+// namesWhere returns the names of candidates.
+func namesWhere(ranking Ranking, is func(*Pod) bool) []string {
+	return namesOf(slices.DeleteFunc(slices.Clone(ranking.Candidates), func(e Entry) bool { return !is(e.Pod) }))
 }
 
 // A fenced tenant's priorities do not change the order of the others among themselves. Nor
@@ -366,13 +282,7 @@ func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
 			raised[i].Priority = min(max(raised[i].Priority, math.MinInt32/4)/4+1000, SystemCriticalPriority-1)
 		}
 		outside := func(ranking Ranking) []string {
-			var names []string
-			for _, e := range ranking.Candidates {
-				if !inside(e.Pod.Namespace) {
-					names = append(names, e.Pod.Name)
-				}
-			}
-			return names
+			return namesWhere(ranking, func(p *Pod) bool { return !inside(p.Namespace) })
 		}
 		if diff := cmp.Diff(outside(before), outside(Order(Memory, changed, rules))); diff != "" {
 			t.Fatalf("others, before and after a tenant rewrote its priorities:\n%s", diff)
@@ -400,18 +310,6 @@ func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
 
 // No guarantee is inverted: while one pod outside of all sheltered queues can be evicted,
 // no pod inside is.
-// A pod that a guarantee protects names the queue and the amount.
-func TestAGuaranteeNamesItsQueue(t *testing.T) {
-	t.Parallel()
-	queues := []Queue{{Name: "t", GuaranteedMemory: 1000 * mebi, Queues: []Queue{tenant("a")}}, tenant("c")}
-	pods := []Pod{in("a", pod("a1", 500, 100, 0)), in("c", pod("c1", 50, 100, 9))}
-	const want = "protected: WithinGuarantee; queue root.t uses 500.0Mi of the 1000.0Mi that it is guaranteed"
-	protected := Order(Memory, pods, Rules{Queues: queues}).Protected
-	if len(protected) != 1 || protected[0].Why() != want {
-		t.Errorf("protected: %+v, want %q", protected, want)
-	}
-}
-
 func TestGuaranteesAreNeverInverted(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(15, 16))

@@ -11,58 +11,36 @@ import (
 
 func TestWithhold(t *testing.T) {
 	t.Parallel()
-	pods := []Pod{
-		pod("a", 900, 100, 0), pod("b", 500, 100, 0), pod("c", 500, 100, 5), pod("d", 50, 100, 0), // d is within its request
-		{Namespace: "shop", Name: "bare", UID: "bare", Sampled: true},
-	}
-	for _, test := range []struct {
-		name       string
-		withheld   string
-		candidates []string
-		keys       []Key
-		protected  []string
-	}{
-		{"no pod", "", []string{"a", "b", "c", "d"}, []Key{KeyOver, KeyPriority, KeyExceeds, KeyNone}, []string{"bare"}},
-		{"one in between", "b", []string{"a", "c", "d"}, []Key{KeyPriority, KeyExceeds, KeyNone}, []string{"b", "bare"}},
-		{"two in a row", "bc", []string{"a", "d"}, []Key{KeyExceeds, KeyNone}, []string{"b", "bare", "c"}},
-		{"the last one", "d", []string{"a", "b", "c"}, []Key{KeyOver, KeyPriority, KeyNone}, []string{"bare", "d"}},
-		{"every pod", "abcd", []string{}, nil, []string{"a", "b", "bare", "c", "d"}},
+	pods := append(podsOf(t, "a 900 100 0", "b 500 100 0", "c 500 100 5", "d 50 100 0"), // d is within its request
+		Pod{Namespace: "shop", Name: "bare", UID: "bare", Sampled: true})
+	for withheld, want := range map[string]struct{ candidates, protected string }{
+		"":     {"a over b priority c exceeds d .", "bare"},
+		"b":    {"a priority c exceeds d .", "b bare"},
+		"bc":   {"a exceeds d .", "b bare c"},
+		"d":    {"a over b priority c .", "bare d"},
+		"abcd": {"", "a b bare c d"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			ranking := Order(Memory, pods, Rules{BarePods: true})
-			ranking.Withhold(func(e *Entry) Protection {
-				if !strings.Contains(test.withheld, e.Pod.Name) {
-					return NotProtected
-				}
-				e.Detail = "for " + e.Pod.Name
-				return ProtectedBackingOff
-			})
-			if diff := cmp.Diff(test.candidates, namesOf(ranking.Candidates)); diff != "" {
-				t.Errorf("candidates (-want +got):\n%s", diff)
+		ranking := Order(Memory, pods, Rules{BarePods: true})
+		ranking.Withhold(func(e *Entry) Protection {
+			if !strings.Contains(withheld, e.Pod.Name) {
+				return NotProtected
 			}
-			if diff := cmp.Diff(test.protected, namesOf(ranking.Protected)); diff != "" {
-				t.Errorf("protected (-want +got):\n%s", diff)
-			}
-			var keys []Key
-			for i, e := range ranking.Candidates {
-				keys = append(keys, e.Before)
-				if e.Position != i+1 || e.Protection != NotProtected || e.Detail != "" {
-					t.Errorf("candidate %d: %+v", i, e)
-				}
-			}
-			if diff := cmp.Diff(test.keys, keys); diff != "" {
-				t.Errorf("deciding keys (-want +got):\n%s", diff)
-			}
-			for _, e := range ranking.Protected {
-				if e.Pod.Name == "bare" {
-					continue
-				}
-				if e.Position != 0 || e.Before != KeyNone || e.Protection != ProtectedBackingOff || e.Detail != "for "+e.Pod.Name {
-					t.Errorf("withheld: %+v", e)
-				}
-			}
+			e.Detail = "for " + e.Pod.Name
+			return ProtectedBackingOff
 		})
+		if candidates, protected := orderOf(&ranking), strings.Join(namesOf(ranking.Protected), " "); candidates != want.candidates || protected != want.protected {
+			t.Errorf("%q withheld: candidates %s, protected %s; want %+v", withheld, candidates, protected, want)
+		}
+		for i, e := range ranking.Candidates {
+			if e.Position != i+1 || e.Protection != NotProtected || e.Detail != "" {
+				t.Errorf("%q withheld: candidate %d: %+v", withheld, i, e)
+			}
+		}
+		for _, e := range ranking.Protected {
+			if e.Pod.Name != "bare" && (e.Position != 0 || e.Before != KeyNone || e.Protection != ProtectedBackingOff || e.Detail != "for "+e.Pod.Name) {
+				t.Errorf("withheld: %+v", e)
+			}
+		}
 	}
 }
 
@@ -142,27 +120,27 @@ func TestWithholdLiftsNoGuarantee(t *testing.T) {
 func TestAnnotation(t *testing.T) {
 	t.Parallel()
 	allowed := func(namespace string) bool { return namespace == "shop" }
-	for _, test := range []struct {
-		name, value, namespace string
-		annotated              func(string) bool
-		want                   Protection
-		detail                 string
+	const (
+		elsewhere = "its annotation evictd.dev/evict counts for nothing here: protect.annotationNamespaces does not name its namespace"
+		another   = `its annotation evictd.dev/evict counts for nothing: its value is "Never", and only never means anything`
+	)
+	for name, test := range map[string]struct {
+		value, namespace string
+		annotated        func(string) bool
+		want             Protection
+		detail           string
 	}{
-		{"never, allowed", "never", "shop", allowed, ProtectedAnnotation, ""},
-		{"never, elsewhere", "never", "other", allowed, NotProtected, "its annotation evictd.dev/evict counts for nothing here: protect.annotationNamespaces does not name its namespace"},
-		{"never, allowed nowhere", "never", "shop", nil, NotProtected, "its annotation evictd.dev/evict counts for nothing here: protect.annotationNamespaces does not name its namespace"},
-		{"another value", "Never", "shop", allowed, NotProtected, `its annotation evictd.dev/evict counts for nothing: its value is "Never", and only never means anything`},
-		{"none", "", "other", allowed, NotProtected, ""},
+		"never, allowed":         {"never", "shop", allowed, ProtectedAnnotation, ""},
+		"never, elsewhere":       {"never", "other", allowed, NotProtected, elsewhere},
+		"never, allowed nowhere": {"never", "shop", nil, NotProtected, elsewhere},
+		"another value":          {"Never", "shop", allowed, NotProtected, another},
+		"none":                   {"", "other", allowed, NotProtected, ""},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			p := in(test.namespace, pod("p", 300, 100, 0))
-			p.Evict = test.value
-			ranking := Order(Memory, []Pod{p}, Rules{Annotated: test.annotated})
-			e := append(ranking.Candidates, ranking.Protected...)[0]
-			if e.Protection != test.want || e.Detail != test.detail {
-				t.Errorf("protected as %q, detail %q; want %q, %q", e.Protection, e.Detail, test.want, test.detail)
-			}
-		})
+		p := in(test.namespace, pod("p", 300, 100, 0))
+		p.Evict = test.value
+		ranking := Order(Memory, []Pod{p}, Rules{Annotated: test.annotated})
+		if e := append(ranking.Candidates, ranking.Protected...)[0]; e.Protection != test.want || e.Detail != test.detail {
+			t.Errorf("%s: protected as %q, detail %q; want %q, %q", name, e.Protection, e.Detail, test.want, test.detail)
+		}
 	}
 }
