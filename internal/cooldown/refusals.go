@@ -74,7 +74,7 @@ func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
 		t.accepted(pod, r.Outcome)
 	case r.Outcome.OfBudget() && r.Budget != "" && pod.Ready:
 		t.share(pod, r, now)
-	case r.Next() == evict.NextCandidate, r.Outcome == evict.Evacuating:
+	case r.TriesNext(), r.Outcome == evict.Evacuating:
 		t.extend(own, spanOf(r.Outcome), r, now)
 		t.forget(pod, kindShared, kindDoubt)
 	case r.Stays:

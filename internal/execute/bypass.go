@@ -72,7 +72,8 @@ func (r *run) deletePast(ctx context.Context, victim *candidate, budget *evict.B
 		return
 	}
 	r.report.BestEffort = decide.BestEffortRefused
-	if r.send(ctx, &attempt, victim.Expected) == evict.Done {
+	r.send(ctx, &attempt, victim.Expected)
+	if attempt.Result.Outcome.Accepted() {
 		r.report.BestEffort = decide.BestEffortDeleted
 	}
 }

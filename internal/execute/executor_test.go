@@ -204,7 +204,7 @@ func TestPropertyOfAnyRun(t *testing.T) {
 			}
 		}
 		for i := range report.Attempts {
-			if result := report.Attempts[i].Result; i < len(report.Attempts)-1 && result.Next() != evict.NextCandidate {
+			if result := report.Attempts[i].Result; i < len(report.Attempts)-1 && !result.TriesNext() {
 				t.Fatalf("a request follows %+v: %q", result, calls)
 			}
 		}

@@ -157,7 +157,8 @@ func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
 		return true
 	}
 	attempt := decide.Attempt{Entry: c.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, pod)}
-	if r.send(ctx, &attempt, c.Expected) != evict.NextCandidate {
+	r.send(ctx, &attempt, c.Expected)
+	if !attempt.Result.TriesNext() {
 		return true
 	}
 	if open := r.plan.InDoubt; open != nil && open.UID() == pod.UID && open.MayStillApply(r.options.Now()) {
@@ -171,7 +172,7 @@ func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
 
 // send records a request, sends it and takes the answer to the report: as a victim with what its end
 // should free, or as a request in doubt. A request that may be carried out is kept before it is sent.
-func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressure.Amounts) evict.Step {
+func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressure.Amounts) {
 	pod, evicts := attempt.Entry.Pod, !r.plan.Decision.DryRun && !attempt.Escalates
 	if evicts {
 		sent := *attempt
@@ -184,19 +185,17 @@ func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressu
 	answered()
 	r.claim(attempt)
 	r.report.Attempts = append(r.report.Attempts, *attempt)
-	step := attempt.Result.Next()
-	if attempt.Escalates || step == evict.NextCandidate {
-		return step
+	if attempt.Escalates || attempt.Result.TriesNext() {
+		return
 	}
 	r.report.Expected = expected
 	switch {
 	case !evicts:
-	case step == evict.Done && r.options.Held != nil:
+	case attempt.Result.Outcome.Accepted() && r.options.Held != nil:
 		r.report.Held = r.options.Held(pod.UID)
 	case attempt.Result.Outcome == evict.Unconfirmed:
 		r.report.InDoubt = r.inDoubt(attempt, expected)
 	}
-	return step
 }
 
 // inDoubt returns a request as one whose outcome is unknown.

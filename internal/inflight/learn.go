@@ -68,9 +68,9 @@ func (t *Tracker) learnEscalations(d *decide.Decision, now time.Time) {
 		}
 		v.EscalationsSent++
 		switch outcome := a.Result.Outcome; {
-		case outcome.Next() == evict.Done:
+		case outcome.Accepted():
 			v.Escalated, v.GraceSeconds, v.Deadline = now, a.Grace(), deadlineOf(a.Grace(), now)
-		case outcome.Next() == evict.NextCandidate, outcome == evict.Gone:
+		case outcome.Refused(), outcome == evict.Gone:
 			v.EscalationsSent = decide.EscalationTries
 		}
 	}

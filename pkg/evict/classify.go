@@ -31,8 +31,7 @@ const (
 	textNotSynced = " not yet synced to use for admission"
 	// The authorizer's text, before any admission (apiserver/pkg/endpoints/handlers/
 	// responsewriters/errors.go); an admission plugin's text has no such clause.
-	textNoRight       = `cannot create resource "pods/eviction"`
-	textNoRightDelete = `cannot delete resource "pods"`
+	textNoRight = `cannot delete resource "pods"`
 )
 
 // Kinds in the details of a response. The eviction's own conflicts give the pods' kind in
@@ -95,14 +94,14 @@ func classify(err error, accepted Outcome) Result {
 	result := Result{
 		Outcome:    outcomeOf(&s, err),
 		Message:    bounded(messageOf(&s)),
-		RetryAfter: retryAfterOf(&s),
+		RetryAfter: time.Duration(s.Details.RetryAfterSeconds) * time.Second,
 	}
 	result.Pending = result.Outcome == Unconfirmed && gaveUp(&s)
 	if result.Outcome.OfBudget() {
 		result.Budget = budgetOf(&s)
 	}
-	result.PodAlone = result.Outcome == Throttled && webhookFailed(s.Message)
-	result.NoRight = result.Outcome == Denied && s.Code == http.StatusForbidden && lacksRight(s.Message)
+	result.PodAlone = result.Outcome == Throttled && strings.Contains(s.Message, textWebhookFailed)
+	result.NoRight = result.Outcome == Denied && s.Code == http.StatusForbidden && strings.Contains(s.Message, textNoRight)
 	return result
 }
 
@@ -110,10 +109,6 @@ func classify(err error, accepted Outcome) Result {
 // server itself (504 after 34 s), a proxy in front of it, or the API server for etcd.
 func gaveUp(s *metav1.Status) bool {
 	return s.Code == http.StatusBadGateway || s.Code == http.StatusGatewayTimeout || strings.Contains(s.Message, textTimedOut)
-}
-
-func lacksRight(message string) bool {
-	return strings.Contains(message, textNoRight) || strings.Contains(message, textNoRightDelete)
 }
 
 func outcomeOf(s *metav1.Status, err error) Outcome {
@@ -126,7 +121,7 @@ func outcomeOf(s *metav1.Status, err error) Outcome {
 		return Evacuating
 	case isDenial(s.Message):
 		return Denied
-	case webhookFailed(s.Message):
+	case strings.Contains(s.Message, textWebhookFailed): // one that fails closed could not be called
 		return Throttled
 	default:
 		return outcomeOfCode(s, err)
@@ -157,11 +152,6 @@ func isStarting(s *metav1.Status) bool {
 func isDenial(message string) bool {
 	return strings.HasPrefix(message, textWebhookPrefix) && strings.Contains(message, textWebhookDenied) ||
 		strings.Contains(message, textPolicyDenied)
-}
-
-// webhookFailed reports whether a webhook that fails closed could not be called.
-func webhookFailed(message string) bool {
-	return !isDenial(message) && strings.Contains(message, textWebhookFailed)
 }
 
 func outcomeOfCode(s *metav1.Status, err error) Outcome {
@@ -211,16 +201,10 @@ func outcomeOfTooMany(s *metav1.Status, err error) Outcome {
 	if !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 		return Throttled
 	}
-	if retryAfterOf(s) > 0 {
+	if s.Details.RetryAfterSeconds > 0 {
 		return BudgetPending
 	}
 	return BlockedByBudget
-}
-
-// isPodNotFound reports whether the error says that the pod does not exist.
-func isPodNotFound(err error) bool {
-	s, _ := statusOf(err)
-	return IsNotFound(err) && isPod(&s)
 }
 
 // messageOf joins the server's message with its causes, which add the name of the budget and
@@ -245,8 +229,4 @@ func budgetOf(s *metav1.Status) string {
 		}
 	}
 	return ""
-}
-
-func retryAfterOf(s *metav1.Status) time.Duration {
-	return time.Duration(s.Details.RetryAfterSeconds) * time.Second
 }

@@ -2,7 +2,7 @@
 //
 // The caller chooses the pod; the package neither chooses nor measures. It sends one
 // policy/v1 Eviction with the requested UID as its precondition, and turns the API server's
-// response into a named [Outcome] with one next [Step]:
+// response into a named [Outcome]:
 //
 //	result := evictor.Evict(ctx, evict.Request{Namespace: "shop", Name: "web-1", UID: uid})
 //	if result.Outcome == evict.BlockedByBudget { … try the next candidate … }

@@ -106,8 +106,8 @@ func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 		}
 		return json.Unmarshal(body, &pod)
 	})
-	switch {
-	case isPodNotFound(err):
+	switch s, _ := statusOf(err); {
+	case IsNotFound(err) && isPod(&s):
 		return Ended, nil
 	case err != nil:
 		return Stays, fmt.Errorf("reading the pod again: %w", err)

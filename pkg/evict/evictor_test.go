@@ -2,6 +2,7 @@ package evict_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -18,13 +19,17 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// server answers evictions and reads of one pod with prepared texts and records the
-// requests.
+// server answers the requests about one pod with prepared texts, and records them.
 type server struct {
 	*httptest.Server
-	mu        sync.Mutex
-	evictions []policyv1.Eviction
-	reads     int
+	mu    sync.Mutex
+	asked []asked
+}
+
+// asked is a request as the server received it.
+type asked struct {
+	method, path string
+	body         []byte
 }
 
 // answer is one prepared response; a zero code closes the connection.
@@ -46,34 +51,67 @@ func (a answer) write(w http.ResponseWriter) {
 	_, _ = w.Write([]byte(a.body)) // the test sees what is missing
 }
 
+// newServer has an answer to evictions and deletes, and one to reads.
 func newServer(t *testing.T, toEviction, toRead answer) *server {
 	t.Helper()
 	s := &server{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if r.Method == http.MethodGet {
-			s.reads++
-			if accepted := r.Header.Get("Accept"); !strings.Contains(accepted, "as=PartialObjectMetadata") {
-				t.Errorf("the whole pod was requested: %q", accepted)
-			}
-			toRead.write(w)
+		s.asked = append(s.asked, asked{r.Method, r.URL.Path, body})
+		if r.Method != http.MethodGet {
+			toEviction.write(w)
 			return
 		}
-		var e policyv1.Eviction
-		if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
-			t.Errorf("decoding the eviction: %v", err)
+		if accepted := r.Header.Get("Accept"); strings.HasSuffix(r.URL.Path, "/pods/web-1") && !strings.Contains(accepted, "as=PartialObjectMetadata") {
+			t.Errorf("the whole pod was requested: %q", accepted)
 		}
-		s.evictions = append(s.evictions, e)
-		toEviction.write(w)
+		toRead.write(w)
 	}))
 	t.Cleanup(s.Close)
 	return s
 }
 
+// all returns what was requested by that method.
+func (s *server) all(method string) (found []asked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.asked {
+		if a.method == method {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+func (s *server) reads() int { return len(s.all(http.MethodGet)) }
+
+// evictions returns the bodies of the evictions.
+func (s *server) evictions(t *testing.T) (found []policyv1.Eviction) {
+	t.Helper()
+	for _, a := range s.all(http.MethodPost) {
+		var e policyv1.Eviction
+		if err := json.Unmarshal(a.body, &e); err != nil {
+			t.Errorf("decoding the eviction: %v", err)
+		}
+		found = append(found, e)
+	}
+	return found
+}
+
 func (s *server) evictor(t *testing.T) *evict.Evictor {
 	t.Helper()
 	return evictorAt(t, s.URL)
+}
+
+// evict evicts the pod.
+func (s *server) evict(t *testing.T) evict.Result {
+	t.Helper()
+	return s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
 }
 
 func evictorAt(t *testing.T, address string) *evict.Evictor {
@@ -102,154 +140,94 @@ const (
 
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name     string
-		eviction answer
-		read     answer
-		want     evict.Result // Message, Sent and Took are not compared
-		reads    int
-	}{
-		{
-			name:     "201 is Evicted",
-			eviction: answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`},
-			want:     evict.Result{Outcome: evict.Evicted},
-		},
-		{
-			name:     "404 of the pod is Gone",
-			eviction: answer{code: 404, body: status("404", `"message":"pods \"web-1\" not found","reason":"NotFound","details":{"name":"web-1","kind":"pods"}`)},
-			want:     evict.Result{Outcome: evict.Gone},
-		},
-		{
-			name:     "404 of the budget is BudgetPending",
-			eviction: answer{code: 404, body: status("404", `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound","details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`)},
-			want:     evict.Result{Outcome: evict.BudgetPending},
-		},
-		{
-			name:     "409 on the UID is Gone",
-			eviction: answer{code: 409, body: status("409", uidConflict)},
-			want:     evict.Result{Outcome: evict.Gone},
-		},
-		{
-			name:     "409 on the budget is BudgetPending",
-			eviction: answer{code: 409, body: status("409", `"message":"Operation cannot be fulfilled on poddisruptionbudgets.policy \"web\": the object has been modified","reason":"Conflict","details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`)},
-			want:     evict.Result{Outcome: evict.BudgetPending},
-		},
-		{
-			name:     "429 of a budget without delay is BlockedByBudget",
-			eviction: answer{code: 429, body: status("429", budgetMessage+","+budgetBlocked)},
-			want:     evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"},
-		},
-		{
-			name:     "429 of a budget with a delay is BudgetPending and is not retried inside",
-			eviction: answer{code: 429, header: map[string]string{"Retry-After": "10"}, body: status("429", budgetMessage+","+budgetPending)},
-			want:     evict.Result{Outcome: evict.BudgetPending, Budget: "web", RetryAfter: 10 * time.Second},
-		},
-		{
-			name:     "429 of priority and fairness is Throttled",
-			eviction: answer{code: 429, header: map[string]string{"Retry-After": "1", "Content-Type": "text/plain"}, body: "Too many requests, please try again later."},
-			want:     evict.Result{Outcome: evict.Throttled, RetryAfter: time.Second},
-		},
-		{
-			name:     "403 of RBAC is Denied",
-			eviction: answer{code: 403, body: status("403", `"message":"pods \"web-1\" is forbidden","reason":"Forbidden","details":{"name":"web-1","kind":"pods"}`)},
-			want:     evict.Result{Outcome: evict.Denied},
-		},
-		{
-			name:     "403 of a negative budget is BlockedByBudget",
-			eviction: answer{code: 403, body: status("403", `"message":"pdb disruptions allowed is negative","reason":"Forbidden","details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`)},
-			want:     evict.Result{Outcome: evict.BlockedByBudget},
-		},
-		{
-			name:     "403 of an overfull budget is BlockedByBudget, also with the cause that 1.37 adds",
-			eviction: answer{code: 403, body: status("403", `"message":"poddisruptionbudget.policy \"web\" is forbidden: DisruptedPods map too big - too many evictions not confirmed by PDB controller","reason":"Forbidden","details":{"name":"web","group":"policy","kind":"poddisruptionbudget","causes":[{"reason":"DisruptionBudget","message":"The disruption budget web does not allow evicting pods currently: too many pending evictions not confirmed by PDB controller"}]}`)},
-			want:     evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"},
-		},
-		{
-			name:     "403 of a policy is Denied, with its message",
-			eviction: answer{code: 403, body: status("403", `"message":"pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' denied request: evictd on node \"a\" may evict only pods of that node","reason":"Forbidden","details":{"name":"web-1","kind":"pods","causes":[{"message":"ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' denied request: evictd on node \"a\" may evict only pods of that node"}]}`)},
-			want:     evict.Result{Outcome: evict.Denied},
-		},
-		{
-			name:     "422 of a policy that gives no reason is Denied",
-			eviction: answer{code: 422, body: status("422", `"message":"ValidatingAdmissionPolicy 'own-node' denied request","reason":"Invalid"`)},
-			want:     evict.Result{Outcome: evict.Denied},
-		},
-		{
-			name:     "500 of two budgets is Misconfigured",
-			eviction: answer{code: 500, body: status("500", `"message":"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."`)},
-			want:     evict.Result{Outcome: evict.Misconfigured},
-		},
-		{
-			name:     "409 on the budget's UID is BudgetPending",
-			eviction: answer{code: 409, body: status("409", `"message":"Operation cannot be fulfilled on poddisruptionbudgets.policy \"web\": StorageError: invalid object, Code: 4, AdditionalErrorMsg: Precondition failed: UID in precondition: a, UID in object meta: b","reason":"Conflict","details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`)},
-			want:     evict.Result{Outcome: evict.BudgetPending},
-		},
-		{
-			name:     "409 on neither a pod's UID nor a budget is Unknown",
-			eviction: answer{code: 409, body: status("409", `"message":"the UID is odd","reason":"Conflict","details":{"name":"web","kind":"quotas"}`)},
-			read:     answer{code: 200, body: podOfUID},
-			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true}, reads: 1,
-		},
-		{
-			name:     "500 otherwise is Unknown when the pod is still there",
-			eviction: answer{code: 500, body: status("500", `"message":"etcdserver: no space"`)},
-			read:     answer{code: 200, body: podOfUID},
-			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true}, reads: 1,
-		},
-		{
-			name:     "500 of an etcd that has not answered may be carried out late",
-			eviction: answer{code: 500, body: status("500", `"message":"etcdserver: request timed out"`)},
-			read:     answer{code: 200, body: podOfUID},
-			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true, Pending: true}, reads: 1,
-		},
-		{
-			name:     "504 may be carried out late",
-			eviction: answer{code: 504, body: status("504", `"message":"Timeout: request did not complete within requested timeout","reason":"Timeout"`)},
-			read:     answer{code: 200, body: podOfUID},
-			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true, Pending: true}, reads: 1,
-		},
-		{
-			name:     "a broken connection is Evicted when the pod is terminating",
-			eviction: answer{}, read: answer{code: 200, body: podLeaving},
-			want: evict.Result{Outcome: evict.Evicted, NoResponse: true, Pending: true}, reads: 1,
-		},
-		{
-			name:     "a broken connection is Evicted when the pod has another UID",
-			eviction: answer{}, read: answer{code: 200, body: podReplaced},
-			want: evict.Result{Outcome: evict.Evicted, NoResponse: true, Pending: true}, reads: 1,
-		},
-		{
-			name:     "a broken connection is Evicted when the pod is not found",
-			eviction: answer{},
-			read:     answer{code: 404, body: status("404", `"message":"pods \"web-1\" not found","reason":"NotFound","details":{"name":"web-1","kind":"pods"}`)},
-			want:     evict.Result{Outcome: evict.Evicted, NoResponse: true, Pending: true}, reads: 1,
-		},
-		{
-			name:     "a refusal that proves nothing is Gone when the pod is not found",
-			eviction: answer{code: 409, body: status("409", `"message":"odd","reason":"Conflict"`)},
-			read:     answer{code: 404, body: status("404", `"message":"pods \"web-1\" not found","reason":"NotFound","details":{"name":"web-1","kind":"pods"}`)},
-			want:     evict.Result{Outcome: evict.Gone}, reads: 1,
-		},
-		{
-			name:     "a 404 that is not the pods' storage proves nothing",
-			eviction: answer{}, read: answer{code: 404, body: "404 page not found"},
-			want: evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}, reads: 1,
-		},
+	const (
+		notFound = `"message":"pods \"web-1\" not found","reason":"NotFound","details":{"name":"web-1","kind":"pods"}`
+		ofBudget = `"details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"`
+		ofPod    = `"reason":"Forbidden","details":{"name":"web-1","kind":"pods"`
+		tooBig   = `poddisruptionbudget.policy \"web\" is forbidden: DisruptedPods map too big - too many evictions not confirmed by PDB controller`
+		elseNode = `ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' denied request: evictd on node \"a\" may evict only pods of that node`
+		conflict = `"reason":"Conflict","message":"Operation cannot be fulfilled on poddisruptionbudgets.policy \"web\": `
+		storage  = `StorageError: invalid object, Code: 4, AdditionalErrorMsg: Precondition failed: UID in precondition: a, UID in object meta: b`
+	)
+	failed := func(code int, fields string) answer {
+		return answer{code: code, body: status(strconv.Itoa(code), fields)}
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
+	after := func(a answer, seconds, kind string) answer {
+		a.header = map[string]string{"Retry-After": seconds, "Content-Type": kind}
+		return a
+	}
+	is := func(outcome evict.Outcome) evict.Result { return evict.Result{Outcome: outcome} }
+	silent := func(outcome evict.Outcome) evict.Result {
+		return evict.Result{Outcome: outcome, NoResponse: true, Pending: true}
+	}
+	stays := func(pending bool) evict.Result {
+		return evict.Result{Outcome: evict.Unconfirmed, Stays: true, Pending: pending}
+	}
+	there, leaving, gone := answer{code: 200, body: podOfUID}, answer{code: 200, body: podLeaving}, failed(404, notFound)
+	for name, test := range map[string]struct {
+		eviction answer
+		read     answer       // empty: the pod is not read
+		want     evict.Result // Message, Sent and Took are not compared
+	}{
+		"201 is Evicted":                      {answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`}, answer{}, is(evict.Evicted)},
+		"404 of the pod is Gone":              {gone, answer{}, is(evict.Gone)},
+		"404 of the budget is BudgetPending":  {failed(404, `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
+		"409 on the UID is Gone":              {failed(409, uidConflict), answer{}, is(evict.Gone)},
+		"409 on the budget is BudgetPending":  {failed(409, conflict+`the object has been modified",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
+		"409 on the budget's UID is that too": {failed(409, conflict+storage+`",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
+		"409 on neither is Unknown":           {failed(409, `"message":"the UID is odd","reason":"Conflict","details":{"name":"web","kind":"quotas"}`), there, stays(false)},
+		"429 of a budget without delay is BlockedByBudget": {
+			failed(429, budgetMessage+","+budgetBlocked), answer{}, evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"},
+		},
+		"429 of a budget with a delay is BudgetPending and is not retried inside": {
+			after(failed(429, budgetMessage+","+budgetPending), "10", "application/json"),
+			answer{},
+			evict.Result{Outcome: evict.BudgetPending, Budget: "web", RetryAfter: 10 * time.Second},
+		},
+		"429 of priority and fairness is Throttled": {
+			after(answer{code: 429, body: "Too many requests, please try again later."}, "1", "text/plain"),
+			answer{},
+			evict.Result{Outcome: evict.Throttled, RetryAfter: time.Second},
+		},
+		"403 of RBAC is Denied":                        {failed(403, `"message":"pods \"web-1\" is forbidden",`+ofPod+`}`), answer{}, is(evict.Denied)},
+		"403 of a negative budget is BlockedByBudget":  {failed(403, `"message":"pdb disruptions allowed is negative","reason":"Forbidden",`+ofBudget+`}`), answer{}, is(evict.BlockedByBudget)},
+		"403 of an overfull budget is BlockedByBudget": {failed(403, `"message":"`+tooBig+`","reason":"Forbidden",`+ofBudget+`}`), answer{}, is(evict.BlockedByBudget)},
+		"403 of that, with the cause that 1.37 adds": {
+			failed(403, `"message":"`+tooBig+`","reason":"Forbidden",`+ofBudget+`,"causes":[{"reason":"DisruptionBudget",`+
+				`"message":"The disruption budget web does not allow evicting pods currently: too many pending evictions not confirmed by PDB controller"}]}`),
+			answer{},
+			evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"},
+		},
+		"403 of a policy is Denied, with its message": {
+			failed(403, `"message":"pods \"web-1\" is forbidden: `+elseNode+`",`+ofPod+`,"causes":[{"message":"`+elseNode+`"}]}`), answer{}, is(evict.Denied),
+		},
+		"422 of a policy that gives no reason is Denied":      {failed(422, `"message":"ValidatingAdmissionPolicy 'own-node' denied request","reason":"Invalid"`), answer{}, is(evict.Denied)},
+		"500 of two budgets is Misconfigured":                 {failed(500, `"message":"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."`), answer{}, is(evict.Misconfigured)},
+		"500 otherwise is Unknown when the pod is there":      {failed(500, `"message":"etcdserver: no space"`), there, stays(false)},
+		"500 of an etcd without an answer may be late":        {failed(500, `"message":"etcdserver: request timed out"`), there, stays(true)},
+		"504 may be carried out late":                         {failed(504, `"message":"Timeout: request did not complete within requested timeout","reason":"Timeout"`), there, stays(true)},
+		"a broken connection, and it is terminating: Evicted": {answer{}, leaving, silent(evict.Evicted)},
+		"a broken connection, and another UID: Evicted":       {answer{}, answer{code: 200, body: podReplaced}, silent(evict.Evicted)},
+		"a broken connection, and not found: Evicted":         {answer{}, gone, silent(evict.Evicted)},
+		"a refusal that proves nothing, and not found: Gone":  {failed(409, `"message":"odd","reason":"Conflict"`), gone, is(evict.Gone)},
+		"a 404 of another than the pods' storage is none":     {answer{}, answer{code: 404, body: "404 page not found"}, silent(evict.Unconfirmed)},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newServer(t, test.eviction, test.read)
-			got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
-			if got.Sent.IsZero() || (got.Message == "") != (test.want.Outcome == evict.Evicted && test.reads == 0) {
+			s, reads := newServer(t, test.eviction, test.read), 0
+			if test.read.code != 0 {
+				reads = 1
+			}
+			got := s.evict(t)
+			if got.Sent.IsZero() || (got.Message == "") != (test.want.Outcome == evict.Evicted && reads == 0) {
 				t.Errorf("sent %v, message %q", got.Sent, got.Message)
 			}
 			got.Message, got.Sent, got.Took = "", time.Time{}, 0
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
-			if len(s.evictions) != 1 || s.reads != test.reads {
-				t.Errorf("%d evictions and %d reads, want 1 and %d", len(s.evictions), s.reads, test.reads)
+			if len(s.evictions(t)) != 1 || s.reads() != reads {
+				t.Errorf("%d evictions and %d reads, want 1 and %d", len(s.evictions(t)), s.reads(), reads)
 			}
 		})
 	}
@@ -267,33 +245,27 @@ func TestAdmissionsDenialHasAnyCode(t *testing.T) {
 		for _, code := range []int{400, 401, 403, 404, 409, 413, 422, 500, 503} {
 			fields := `"message":"` + message + `",` + budgetPending
 			s := newServer(t, answer{code: code, body: status(strconv.Itoa(code), fields)}, answer{})
-			got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
-			if got.Outcome != evict.Denied || got.Budget != "" || got.NoRight || s.reads != 0 {
-				t.Errorf("%d %s: %s, budget %q, no right %v, after %d reads", code, message, got.Outcome, got.Budget, got.NoRight, s.reads)
+			got := s.evict(t)
+			if got.Outcome != evict.Denied || got.Budget != "" || got.NoRight || s.reads() != 0 {
+				t.Errorf("%d %s: %s, budget %q, no right %v, after %d reads", code, message, got.Outcome, got.Budget, got.NoRight, s.reads())
 			}
 		}
 	}
 }
 
-// KubeVirt's webhook begins a live migration and answers 429; the body is that of its admitter.
-func TestFaultAMigrationThatHasBegunIsEvacuating(t *testing.T) {
+// KubeVirt's webhook begins a live migration and answers 429; the body is that of its admitter. A webhook
+// that is restarted keeps its own pods for a moment, and no other.
+func TestFaultAWebhookThatKeepsItsPodForNow(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, answer{code: 429, body: status("429", `"reason":"TooManyRequests",`+
+	migrates := newServer(t, answer{code: 429, body: status("429", `"reason":"TooManyRequests",`+
 		`"message":"admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction triggered evacuation of VMI \"shop/vm\""`)}, answer{})
-	got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
-	if got.Outcome != evict.Evacuating || got.Next() != evict.Stop || got.Outcome.Accepted() || s.reads != 0 {
-		t.Errorf("%+v after %d reads", got, s.reads)
+	if got := migrates.evict(t); got.Outcome != evict.Evacuating || got.TriesNext() || got.Outcome.Accepted() || migrates.reads() != 0 {
+		t.Errorf("%+v after %d reads", got, migrates.reads())
 	}
-}
-
-// A webhook that is restarted keeps its own pods for a moment, and no other.
-func TestFaultAWebhookThatCannotBeReachedIsTransient(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, answer{code: 500, body: status("500", `"reason":"InternalError",`+
+	unreached := newServer(t, answer{code: 500, body: status("500", `"reason":"InternalError",`+
 		`"message":"Internal error occurred: failed calling webhook \"x\": failed to call webhook: connection refused"`)}, answer{})
-	got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
-	if got.Outcome != evict.Throttled || !got.PodAlone || got.Next() != evict.NextCandidate || s.reads != 0 {
-		t.Errorf("%+v after %d reads", got, s.reads)
+	if got := unreached.evict(t); got.Outcome != evict.Throttled || !got.PodAlone || !got.TriesNext() || unreached.reads() != 0 {
+		t.Errorf("%+v after %d reads", got, unreached.reads())
 	}
 }
 
@@ -301,10 +273,10 @@ func TestFaultAWebhookThatCannotBeReachedIsTransient(t *testing.T) {
 func TestPageOfAProxyIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{400, 403, 404, 409, 422, 500, 502, 503} {
-		for _, page := range []string{"<html>no</html>", `no UID, cannot create resource "pods/eviction"`, ` denied request: no`} {
+		for _, page := range []string{"<html>no</html>", `no UID, cannot delete resource "pods"`, ` denied request: no`} {
 			given := answer{code: code, header: map[string]string{"Content-Type": "text/html"}, body: page}
 			s := newServer(t, given, answer{code: 200, body: podOfUID})
-			got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+			got := s.evict(t)
 			if got.Outcome != evict.Unconfirmed || !got.Stays || got.NoRight {
 				t.Errorf("%d %s: %s, stays %v, no right %v", code, page, got.Outcome, got.Stays, got.NoRight)
 			}
@@ -316,8 +288,8 @@ func TestPageOfAProxyIsUnknown(t *testing.T) {
 func TestInvariant05EvictionNamesTheUID(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success"}`}, answer{})
-	s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
-	sent := s.evictions[0]
+	s.evict(t)
+	sent := s.evictions(t)[0]
 	if sent.DeleteOptions == nil || sent.DeleteOptions.Preconditions == nil ||
 		sent.DeleteOptions.Preconditions.UID == nil || string(*sent.DeleteOptions.Preconditions.UID) != "uid-1" {
 		t.Errorf("the eviction carries no UID precondition: %+v", sent.DeleteOptions)
@@ -337,9 +309,9 @@ func TestInvariant08DryRunDiffersInOneThing(t *testing.T) {
 	if wet.Outcome != evict.Evicted || dry.Outcome != evict.WouldEvict {
 		t.Errorf("outcomes %v and %v, want Evicted and WouldEvict", wet.Outcome, dry.Outcome)
 	}
-	want := s.evictions[0].DeepCopy()
+	want := s.evictions(t)[0].DeepCopy()
 	want.DeleteOptions.DryRun = []string{"All"}
-	if diff := cmp.Diff(*want, s.evictions[1]); diff != "" {
+	if diff := cmp.Diff(*want, s.evictions(t)[1]); diff != "" {
 		t.Errorf("the dry run's request (-want +got):\n%s", diff)
 	}
 }

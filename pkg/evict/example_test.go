@@ -35,7 +35,7 @@ func ExampleEvictor_Evict() {
 		Namespace: "shop", Name: "web-1", UID: "1b7c", // the judged pod, not another one of the same name
 	})
 	fmt.Println(result.Outcome, "by", result.Budget)
-	fmt.Println(result.Outcome.Next() == evict.NextCandidate)
+	fmt.Println(result.TriesNext())
 	// Output:
 	// BlockedByBudget by web
 	// true

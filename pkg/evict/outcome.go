@@ -56,36 +56,5 @@ func (o Outcome) Simulated() bool { return o == WouldEvict || o == WouldDelete }
 // OfBudget reports whether a PodDisruptionBudget refused.
 func (o Outcome) OfBudget() bool { return o == BlockedByBudget || o == BudgetPending }
 
-// Step is what to do after an outcome.
-type Step uint8
-
-// The steps.
-const (
-	// Stop: send no further request in this tick.
-	Stop Step = iota
-	// NextCandidate: evict the next candidate now.
-	NextCandidate
-	// Done: a victim is in flight.
-	Done
-)
-
-// Next returns the next step after the outcome.
-func (o Outcome) Next() Step {
-	switch o {
-	case Evicted, WouldEvict, Deleted, WouldDelete:
-		return Done
-	case BlockedByBudget, BudgetPending, Denied, Misconfigured:
-		return NextCandidate
-	default:
-		return Stop // the next decision measures what a Gone pod still holds
-	}
-}
-
-// Next returns the next step after the result: that after its outcome, but where only the pod's own
-// webhook keeps its requests back.
-func (r *Result) Next() Step {
-	if r.PodAlone {
-		return NextCandidate
-	}
-	return r.Outcome.Next()
-}
+// Refused reports whether the API server refused to evict the pod, and would not refuse another.
+func (o Outcome) Refused() bool { return o.OfBudget() || o == Denied || o == Misconfigured }

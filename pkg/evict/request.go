@@ -44,8 +44,8 @@ type Result struct {
 	// Budget is the name of the PodDisruptionBudget that refused, when the response contains
 	// it; "" otherwise.
 	Budget string
-	// NoRight says that RBAC denied the request: the account may not create pods/eviction,
-	// or not delete pods, in the pod's namespace. That applies to every pod there.
+	// NoRight says that RBAC denied a delete: the account may not delete pods in the pod's
+	// namespace. That applies to every pod there.
 	NoRight bool
 	// PodAlone says, of a request that was throttled, that the API server could not call a webhook
 	// which matches this pod. Nothing has happened, and it ends within seconds where the webhook
@@ -71,6 +71,11 @@ type Result struct {
 	Sent time.Time
 	Took time.Duration
 }
+
+// TriesNext reports whether the next candidate is evicted now: the pod's eviction was refused, or its own
+// webhook keeps its requests back. Otherwise no further request is sent in this tick: a victim is in flight, or
+// the next decision measures what a pod that is gone still holds.
+func (r *Result) TriesNext() bool { return r.PodAlone || r.Outcome.Refused() }
 
 // Fate is the state of a pod by a fresh read.
 type Fate uint8

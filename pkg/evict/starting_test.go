@@ -24,9 +24,9 @@ func TestFaultStartingServerIsThrottled(t *testing.T) {
 		`admission webhook \"x.example.com\" denied the request: not yet ready to handle request`: evict.Denied,
 	} {
 		s := newServer(t, answer{code: 403, body: status("403", `"message":"`+text+`","reason":"Forbidden","details":{"name":"web-1","kind":"pods"}`)}, answer{})
-		got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
-		if got.Outcome != want || got.NoRight || s.reads != 0 {
-			t.Errorf("%s: %s, no right %v, after %d reads; want %s", text, got.Outcome, got.NoRight, s.reads, want)
+		got := s.evict(t)
+		if got.Outcome != want || got.NoRight || s.reads() != 0 {
+			t.Errorf("%s: %s, no right %v, after %d reads; want %s", text, got.Outcome, got.NoRight, s.reads(), want)
 		}
 	}
 }
@@ -36,7 +36,7 @@ func TestFaultMessagesAreCutWhereTheyEnter(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 10<<10)
 	s := newServer(t, answer{code: 403, body: status("403", `"message":"admission webhook \"x\" denied the request: `+long+`"`)}, answer{})
-	got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+	got := s.evict(t)
 	if len(got.Message) > 1<<10 || len(got.Message) < 1000 || !utf8.ValidString(got.Message) || !strings.HasSuffix(got.Message, "…") {
 		t.Errorf("%d bytes, valid %v: %.80q", len(got.Message), utf8.ValidString(got.Message), got.Message)
 	}
