@@ -78,7 +78,8 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 		}
 		before = d.files
 		for _, uid := range []types.UID{"uid-web", "uid-mirror"} {
-			if use := uses[string(uid)].NodeFS; !use.BytesKnown || use.Bytes < 1<<20 || use.Inodes != 2 {
+			use := uses[string(uid)]
+			if use := use.NodeFS.Sum(); !use.BytesKnown || use.Bytes < 1<<20 || use.Inodes != 2 {
 				t.Errorf("step %d: %s uses %+v, want a MiB", i, uid, use)
 			}
 		}
@@ -108,10 +109,10 @@ func TestNodeDiskMeasuresRunningContainers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if use := uses["uid-web"]; use.OnNodeFS.Layers.BytesKnown || use.OnNodeFS.Logs.BytesKnown || !use.OnNodeFS.Volumes.BytesKnown || use.NodeFS.BytesKnown {
+		if use := uses["uid-web"]; use.NodeFS[usage.Layers].BytesKnown || use.NodeFS[usage.Logs].BytesKnown || !use.NodeFS[usage.Volumes].BytesKnown || use.NodeFS.Sum().BytesKnown {
 			t.Errorf("what runs uses %+v, want its layer and logs unknown", use)
 		}
-		if use := uses["uid-mirror"]; !use.NodeFS.BytesKnown {
+		if use := uses["uid-mirror"]; !use.NodeFS.Sum().BytesKnown {
 			t.Errorf("the other one uses %+v, want all known", use)
 		}
 		if opened != nil && d.files != opened {

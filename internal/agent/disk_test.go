@@ -179,7 +179,7 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 	t.Parallel()
 	partly := func(counted int64) usage.DiskUse {
 		use := measuretest.DiskUse(counted, 1, 1, 1)
-		use.NodeFS.BytesKnown = false
+		use.NodeFS[usage.Layers].BytesKnown = false
 		return use
 	}
 	for _, test := range []struct {
@@ -290,7 +290,7 @@ func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 	t.Parallel()
 	cut := measuretest.PartsOf(false, 4, 0, 0, 0)
-	cut.NodeFS.BytesKnown, cut.OnNodeFS.Volumes.BytesKnown = false, false
+	cut.NodeFS[usage.Volumes].BytesKnown = false
 	refused := cut
 	refused.Reason = "counting the emptyDir: permission denied"
 	for _, test := range []struct {

@@ -16,11 +16,11 @@ func TestBreakdown(t *testing.T) {
 	t.Parallel()
 	seen := pressure.Observation{State: pressure.Known, Available: 100, Capacity: 1100}
 	withoutDeleted := func(u usage.DiskUse) usage.DiskUse {
-		u.OnNodeFS.Deleted, u.OnImageFS.Deleted = usage.FSUse{}, usage.FSUse{}
+		u.NodeFS[usage.Deleted], u.ImageFS[usage.Deleted] = usage.FSUse{}, usage.FSUse{}
 		return u
 	}
 	partlyCounted := measuretest.PartsOf(false, 10, 0, 5, 0)
-	partlyCounted.NodeFS.BytesKnown, partlyCounted.OnNodeFS.Volumes.BytesKnown = false, false
+	partlyCounted.NodeFS[usage.Volumes].BytesKnown = false
 	// CRI-O's layout: layers are on nodefs, and imagefs holds images alone.
 	split := measuretest.Split(measuretest.PartsFrom(500, 20, 30, 7), measuretest.PartsFrom(0, 0, 0, 0))
 	// The kubelet's folder has a disk of its own; logs and layers are on the images'.

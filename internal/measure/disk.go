@@ -75,7 +75,7 @@ func outdated(p *pressure.Pressure, pods []*nodepods.Pod, measured map[string]us
 	var before decide.Outdated
 	for _, pod := range pods {
 		u, known := measuredOf(measured, pod.UID, pod.CgroupUID)
-		_, exact := amountUsed(p.Threshold.Signal, filesystemOf(p.Threshold.Signal, &u))
+		_, exact := amountUsed(p.Threshold.Signal, filesystemOf(p.Threshold.Signal, &u).Sum())
 		if !known || !exact || pod.Finished {
 			continue
 		}
@@ -149,7 +149,7 @@ func DiskUses(signal pressure.Signal, pods []*nodepods.Pod, measured map[string]
 			continue
 		}
 		uses.Disk = append(uses.Disk, u)
-		if _, exact := amountUsed(signal, filesystemOf(signal, &u)); !exact {
+		if _, exact := amountUsed(signal, filesystemOf(signal, &u).Sum()); !exact {
 			uses.Incomplete = append(uses.Incomplete, decide.Unmeasured{
 				Pod: pod.Key(), Why: whyUnmeasured(&u, known), BySource: u.Reason != "",
 			})
@@ -184,7 +184,7 @@ func whyUnmeasured(u *usage.DiskUse, known bool) string {
 // diskUse picks the filesystem that is pressed. What a pod's end frees there is
 // all that it uses there: its layers, logs and local volumes go with it.
 func diskUse(signal pressure.Signal, u *usage.DiskUse, enough int64) decide.Use {
-	amount, exact := amountUsed(signal, filesystemOf(signal, u))
+	amount, exact := amountUsed(signal, filesystemOf(signal, u).Sum())
 	expected := diskExpected(u)
 	if !exact && enough > 0 && amount >= enough {
 		exact, expected = true, expected.With(signal, amount)
@@ -199,7 +199,7 @@ func diskExpected(u *usage.DiskUse) pressure.Amounts {
 		if !signal.OnDisk() {
 			continue
 		}
-		if amount, exact := amountUsed(signal, filesystemOf(signal, u)); exact {
+		if amount, exact := amountUsed(signal, filesystemOf(signal, u).Sum()); exact {
 			expected = expected.With(signal, amount)
 		}
 	}
@@ -212,19 +212,21 @@ func Breakdown(p *pressure.Pressure, uses *decide.Uses) decide.Breakdown {
 	if !signal.OnDisk() {
 		return nil
 	}
-	b, exact, deletedKnown := decide.Breakdown{}, len(uses.Incomplete) == 0, true
+	b, missing := decide.Breakdown{}, map[decide.Part]bool{}
+	names := decide.Parts() // in the order of usage's
 	for i := range uses.Disk {
-		parts := partsOn(signal, &uses.Disk[i])
-		for part, used := range map[decide.Part]usage.FSUse{decide.PartLayers: parts.Layers, decide.PartLogs: parts.Logs, decide.PartEmptyDirs: parts.Volumes} {
+		for part, used := range filesystemOf(signal, &uses.Disk[i]) {
 			n, known := amountUsed(signal, used)
-			b[part] += n
-			exact = exact && known
+			b[names[part]] += n
+			if !known {
+				missing[names[part]] = true
+			}
 		}
-		n, known := amountUsed(signal, parts.Deleted)
-		b[decide.PartDeleted] += n
-		deletedKnown = deletedKnown && known
 	}
-	if exact && !deletedKnown {
+	hidden := missing[decide.PartDeleted]
+	delete(missing, decide.PartDeleted)
+	exact := len(uses.Incomplete)+len(missing) == 0
+	if exact && hidden {
 		delete(b, decide.PartDeleted) // they are among the others
 	}
 	rest := p.Observed.Capacity - p.Observed.Available
@@ -243,20 +245,12 @@ func Breakdown(p *pressure.Pressure, uses *decide.Uses) decide.Breakdown {
 	return b
 }
 
-// partsOn returns what a pod's use of the signal's filesystem is made of.
-func partsOn(signal pressure.Signal, u *usage.DiskUse) usage.Parts {
-	if onImageFS(signal, u) {
-		return u.OnImageFS
-	}
-	return u.OnNodeFS
-}
-
 // filesystemOf returns what a pod uses of the signal's filesystem.
-func filesystemOf(signal pressure.Signal, u *usage.DiskUse) usage.FSUse {
+func filesystemOf(signal pressure.Signal, u *usage.DiskUse) *usage.Parts {
 	if onImageFS(signal, u) {
-		return u.ImageFS
+		return &u.ImageFS
 	}
-	return u.NodeFS
+	return &u.NodeFS
 }
 
 // onImageFS reports whether a disk signal is about imagefs. Containerfs is where the writable

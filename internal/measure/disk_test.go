@@ -25,7 +25,7 @@ func TestPodsWithFiguresFromBefore(t *testing.T) {
 		return use
 	}
 	incomplete := measuretest.DiskUse(1, 1, 1, 1)
-	incomplete.NodeFS.BytesKnown = false
+	incomplete.NodeFS[usage.Layers].BytesKnown = false
 	pods := []*nodepods.Pod{{Namespace: "shop", Name: "finished", UID: "uid-finished", Finished: true}}
 	for _, name := range []string{"old", "older", "oldest", "new", "incomplete", "unmeasured"} {
 		pods = append(pods, &nodepods.Pod{Namespace: "shop", Name: name, UID: "uid-" + name})

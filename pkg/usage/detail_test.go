@@ -51,11 +51,7 @@ func at(figure *int64) int64 {
 func text(d *Detail) string {
 	var words []string
 	for _, figure := range []*int64{d.Anonymous, d.File, d.Shared, d.Kernel, d.KernelStacks, d.PageTables, d.Slab, d.Sockets, d.Swap, d.OOMKills} {
-		if figure == nil {
-			words = append(words, "-")
-		} else {
-			words = append(words, fmt.Sprint(*figure))
-		}
+		words = append(words, strings.Replace(fmt.Sprint(at(figure)), "-1", "-", 1))
 	}
 	return strings.Join(words, " ")
 }
@@ -80,33 +76,24 @@ func TestCgroup2PodDetail(t *testing.T) {
 	}
 }
 
-// group1 and group2 are the files, with figures, of a pod's cgroup.
-func group1() files {
-	return files{
-		"memory.stat":           "cache 1\nrss 2\ntotal_cache 50\ntotal_rss 100\ntotal_shmem 30\ntotal_swap 7\n",
-		"memory.oom_control":    "oom_kill_disable 0\nunder_oom 0\noom_kill 9\n",
-		"memory.usage_in_bytes": "999\n",
-	}
-}
-
-func group2() files {
-	return files{
-		"memory.stat":         "anon 100\nfile 50\nkernel 41\nkernel_stack 16\npagetables 12\nsock 4\nshmem 30\nslab 13\n",
-		"memory.current":      "999\n",
-		"memory.swap.current": "7\n",
-		"memory.events":       "low 0\noom 3\noom_kill 5\n",
-	}
-}
-
 // plantDetail plants a node with a pod and returns its tree and the directory of the pod.
 func plantDetail(t *testing.T, v version) (*Tree, string) {
 	t.Helper()
 	const pod = "kubepods/burstable/pod" + burstableUID
-	node := v.node()
-	group := group2()
-	if v != v2 {
-		group = group1()
+	group := files{
+		"memory.stat":           "cache 1\nrss 2\ntotal_cache 50\ntotal_rss 100\ntotal_shmem 30\ntotal_swap 7\n",
+		"memory.oom_control":    "oom_kill_disable 0\nunder_oom 0\noom_kill 9\n",
+		"memory.usage_in_bytes": "999\n",
 	}
+	if v == v2 {
+		group = files{
+			"memory.stat":         "anon 100\nfile 50\nkernel 41\nkernel_stack 16\npagetables 12\nsock 4\nshmem 30\nslab 13\n",
+			"memory.current":      "999\n",
+			"memory.swap.current": "7\n",
+			"memory.events":       "low 0\noom 3\noom_kill 5\n",
+		}
+	}
+	node := v.node()
 	for name, content := range group {
 		node[filepath.Join(v.memoryDir(pod), name)] = content
 	}
@@ -114,61 +101,43 @@ func plantDetail(t *testing.T, v version) (*Tree, string) {
 	return mustOpen(t, mount, "kubepods"), filepath.Join(mount, v.memoryDir(pod))
 }
 
-// Each figure is that of its file, below the mount that the tree was opened with.
+// Each figure is that of its file, below the mount that the tree was opened with. One that is zero, missing
+// or not a number is unknown, and never another number; a group without its memory.stat has no detail at all.
+// The library accepts a truncated number, but the kernel truncates none.
 func TestDetail(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		version version
-		want    string
+	breakages := spoils()
+	delete(breakages, "cut off in a number")
+	breakages["missing"] = kernelfiletest.Remove
+	for v, test := range map[version]struct {
+		want  string
+		files []string
 	}{
-		{v1, "100 50 30 - - - - - 7 -"},
-		{hybrid, "100 50 30 - - - - - 7 -"},
-		{v2, "100 50 30 41 16 12 13 4 7 5"},
+		v1:     {"100 50 30 - - - - - 7 -", []string{"memory.stat"}},
+		hybrid: {"100 50 30 - - - - - 7 -", []string{"memory.stat"}},
+		v2:     {"100 50 30 41 16 12 13 4 7 5", []string{"memory.stat", "memory.swap.current", "memory.events"}},
 	} {
-		tree, _ := plantDetail(t, test.version)
-		d, err := tree.Detail(burstableUID)
-		if err != nil || text(d) != test.want {
-			t.Errorf("%+v: %+v, %v; want %s", test.version, d, err, test.want)
+		tree, _ := plantDetail(t, v)
+		if d, err := tree.Detail(burstableUID); err != nil || text(d) != test.want {
+			t.Errorf("%+v: %+v, %v; want %s", v, d, err, test.want)
 		}
-	}
-}
-
-// A figure that is zero, missing or not a number is unknown, and never another number; a
-// group without its memory.stat has no detail at all. The library accepts a truncated
-// number, but the kernel truncates none.
-func TestDetailThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	for _, v := range []version{v1, v2} {
-		spoiled := map[version][]string{
-			v1: {"memory.stat"},
-			v2: {"memory.stat", "memory.swap.current", "memory.events"},
-		}[v]
-		whole := strings.Fields(map[version]string{v1: "100 50 30 - - - - - 7 -", v2: "100 50 30 41 16 12 13 4 7 5"}[v])
-		for _, name := range spoiled {
-			for kind, spoil := range spoils() {
-				if strings.HasPrefix(kind, "cut off") {
-					continue
-				}
+		for _, name := range test.files {
+			for kind, spoil := range breakages {
 				tree, dir := plantDetail(t, v)
 				spoil(t, filepath.Join(dir, name))
 				d, err := tree.Detail(burstableUID)
-				if err != nil {
-					if d != nil {
-						t.Errorf("%s %s: both %+v and %v", name, kind, d, err)
-					}
+				if (err == nil) != (d != nil) || err == nil && name == "memory.stat" && kind == "missing" {
+					t.Errorf("%s %s: %+v and %v", name, kind, d, err)
+				}
+				if d == nil {
 					continue
 				}
 				for i, figure := range strings.Fields(text(d)) {
-					if figure != whole[i] && figure != "-" {
-						t.Errorf("%s %s: figure %d is %s, not %s", name, kind, i, figure, whole[i])
+					if whole := strings.Fields(test.want)[i]; figure != whole && figure != "-" {
+						t.Errorf("%s %s: figure %d is %s, not %s", name, kind, i, figure, whole)
 					}
 				}
 			}
-		}
-		tree, dir := plantDetail(t, v)
-		kernelfiletest.Remove(t, filepath.Join(dir, "memory.stat"))
-		if d, err := tree.Detail(burstableUID); err == nil || d != nil {
-			t.Errorf("without memory.stat: %+v, %v", d, err)
 		}
 	}
 }

@@ -19,13 +19,23 @@ type FSUse struct {
 	BytesKnown, InodesKnown bool
 }
 
+// add adds a figure. Without one of the two, or where it would overflow, the sum is a lower bound.
+func (u *FSUse) add(figure FSUse) {
+	plus := func(total, n int64, known bool) (int64, bool) {
+		if n > math.MaxInt64-total {
+			return total, false
+		}
+		return total + n, known
+	}
+	u.Bytes, u.BytesKnown = plus(u.Bytes, figure.Bytes, u.BytesKnown && figure.BytesKnown)
+	u.Inodes, u.InodesKnown = plus(u.Inodes, figure.Inodes, u.InodesKnown && figure.InodesKnown)
+}
+
 // DiskUse is what one pod uses of the node's filesystems.
 type DiskUse struct {
 	// NodeFS is the kubelet's filesystem, ImageFS the container runtime's. On a node
 	// with one filesystem both are the same figures.
-	NodeFS, ImageFS FSUse
-	// OnNodeFS and OnImageFS are the parts of these sums.
-	OnNodeFS, OnImageFS Parts
+	NodeFS, ImageFS Parts
 	// SplitLayers says that writable layers are on nodefs and images elsewhere, so that the
 	// filesystem that Kubernetes calls containerfs is nodefs; otherwise it is imagefs. It is
 	// set from a Summary, too, where evictd reads nodefs as imagefs and images are elsewhere,
@@ -39,32 +49,39 @@ type DiskUse struct {
 	Reason string
 }
 
-// Parts are what one pod uses of one filesystem, by kind.
-type Parts struct {
+// Part is a kind of what one pod uses of a filesystem. The zero value is Layers.
+type Part uint8
+
+// The parts.
+const (
 	// Layers, Logs and Volumes are containers' writable layers, their logs, and disk
 	// emptyDirs (in a Summary also the other volumes that DiskUses names).
-	Layers, Logs, Volumes FSUse
+	Layers Part = iota
+	Logs
+	Volumes
 	// Deleted are files that the pod's processes have open and that have no name any more.
-	// The sums include them where they are known; where they are not, the sums are without
-	// them, as the kubelet's always are.
-	Deleted FSUse
-}
+	Deleted
 
-// part is the kind of what a pod uses of a disk.
-type part uint8
-
-const (
-	layerPart part = iota
-	logPart
-	volumePart
 	partCount
 )
 
 // String names the part in a sentence.
-func (p part) String() string { return [...]string{"writable layer", "logs", "emptyDir"}[p] }
+func (p Part) String() string {
+	return [...]string{Layers: "writable layer", Logs: "logs", Volumes: "emptyDir", Deleted: "deleted files"}[p]
+}
 
-func (p *Parts) part(of part) *FSUse {
-	return [...]*FSUse{layerPart: &p.Layers, logPart: &p.Logs, volumePart: &p.Volumes}[of]
+// Parts are what one pod uses of one filesystem, by kind.
+type Parts [partCount]FSUse
+
+// Sum returns what the pod uses of the filesystem. It includes deleted files where they are
+// known; where they are not, it is without them, as the kubelet's always is.
+func (p *Parts) Sum() FSUse {
+	sum := p[Deleted]
+	sum.BytesKnown, sum.InodesKnown = true, true
+	for _, part := range p[:Deleted] {
+		sum.add(part)
+	}
+	return sum
 }
 
 // where is a set of the node's filesystems.
@@ -77,43 +94,21 @@ const (
 	onBoth = onNodeFS | onImageFS
 )
 
-// usesNothing is a pod that is known to use nothing, but for deleted files.
+// usesNothing is a pod that is known to use nothing.
 func usesNothing() DiskUse {
 	none := FSUse{BytesKnown: true, InodesKnown: true}
-	parts := Parts{Layers: none, Logs: none, Volumes: none}
-	return DiskUse{NodeFS: none, ImageFS: none, OnNodeFS: parts, OnImageFS: parts}
+	parts := Parts{none, none, none, none}
+	return DiskUse{NodeFS: parts, ImageFS: parts}
 }
 
-// each calls with the sum and its parts of each of the filesystems.
-func (u *DiskUse) each(on where, see func(sum *FSUse, of *Parts)) {
+// add adds a figure to a part on each of the filesystems.
+func (u *DiskUse) add(p Part, on where, figure FSUse) {
 	if on&onNodeFS != 0 {
-		see(&u.NodeFS, &u.OnNodeFS)
+		u.NodeFS[p].add(figure)
 	}
 	if on&onImageFS != 0 {
-		see(&u.ImageFS, &u.OnImageFS)
+		u.ImageFS[p].add(figure)
 	}
-}
-
-// add adds figures of a part. Without one of them the sums are lower bounds.
-func (u *DiskUse) add(p part, on where, bytes, inodes *uint64) {
-	u.each(on, func(sum *FSUse, of *Parts) {
-		sum.add(bytes, inodes)
-		of.part(p).add(bytes, inodes)
-	})
-}
-
-func (u *FSUse) add(bytes, inodes *uint64) {
-	u.Bytes, u.BytesKnown = plus(u.Bytes, u.BytesKnown, bytes)
-	u.Inodes, u.InodesKnown = plus(u.Inodes, u.InodesKnown, inodes)
-}
-
-// plus adds a figure to a total. A total without a missing figure, or one that would overflow,
-// is a lower bound.
-func plus(total int64, known bool, figure *uint64) (int64, bool) {
-	if figure == nil || *figure > uint64(math.MaxInt64-total) { //nolint:gosec // a total is not negative
-		return total, false
-	}
-	return total + int64(*figure), known //nolint:gosec // checked above
 }
 
 // DiskUses computes the pods' disk usage as the kubelet ranks by it
@@ -186,23 +181,37 @@ func sameFilesystem(a, b *statsapi.FsStats) bool {
 // diskUse adds up the figures of a pod with its layers and the rest on those filesystems.
 func diskUse(pod *statsapi.PodStats, layers, rest where, volumes []string, volumesKnown bool) DiskUse {
 	use := usesNothing()
+	use.add(Deleted, onBoth, FSUse{})
 	var times []time.Time // zero for a figure without one, which is then the oldest
-	add := func(p part, on where, figure *statsapi.FsStats) {
+	add := func(p Part, on where, figure *statsapi.FsStats) {
 		figure = cmp.Or(figure, &statsapi.FsStats{})
-		use.add(p, on, figure.UsedBytes, figure.InodesUsed)
+		use.add(p, on, fsUse(figure))
 		times = append(times, figure.Time.Time)
 	}
 	for i := range pod.Containers {
-		add(layerPart, layers, pod.Containers[i].Rootfs)
-		add(logPart, rest, pod.Containers[i].Logs)
+		add(Layers, layers, pod.Containers[i].Rootfs)
+		add(Logs, rest, pod.Containers[i].Logs)
 	}
 	for _, name := range volumes {
-		add(volumePart, rest, volume(pod, name))
+		add(Volumes, rest, volume(pod, name))
 	}
 	if !volumesKnown {
-		add(volumePart, rest, nil)
+		add(Volumes, rest, nil)
 	}
 	use.Time = slices.MinFunc(times, time.Time.Compare)
+	return use
+}
+
+// fsUse returns the figures of a Summary. What no filesystem can hold is unknown.
+func fsUse(stats *statsapi.FsStats) (use FSUse) {
+	figure := func(n *uint64) (int64, bool) {
+		if n == nil || *n > math.MaxInt64 {
+			return 0, false
+		}
+		return int64(*n), true
+	}
+	use.Bytes, use.BytesKnown = figure(stats.UsedBytes)
+	use.Inodes, use.InodesKnown = figure(stats.InodesUsed)
 	return use
 }
 

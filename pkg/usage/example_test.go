@@ -3,7 +3,7 @@ package usage_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
+	"testing/fstest"
 
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -11,12 +11,15 @@ import (
 // The pods of a node are read below its cgroup mount, which is /sys/fs/cgroup on a real
 // node.
 func ExampleTree_Collect() {
-	mount, err := planted(map[string]string{
-		"cgroup.controllers":                        "memory pids\n",
-		"kubepods/burstable/pod1b7c/memory.current": "94371840\n",
-		"kubepods/burstable/pod1b7c/memory.stat":    "anon 52428800\nfile 41943040\nshmem 10485760\ninactive_file 20971520\n",
-		"kubepods/burstable/pod1b7c/pids.current":   "12\n",
-	})
+	mount, err := os.MkdirTemp("", "cgroup")
+	if err == nil {
+		err = os.CopyFS(mount, fstest.MapFS{
+			"cgroup.controllers":                        {Data: []byte("memory pids\n")},
+			"kubepods/burstable/pod1b7c/memory.current": {Data: []byte("94371840\n")},
+			"kubepods/burstable/pod1b7c/memory.stat":    {Data: []byte("anon 52428800\nfile 41943040\nshmem 10485760\ninactive_file 20971520\n")},
+			"kubepods/burstable/pod1b7c/pids.current":   {Data: []byte("12\n")},
+		})
+	}
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,21 +47,4 @@ func ExampleTree_Collect() {
 	}
 	// Output:
 	// 1b7c working set 70 MiB, its end frees 60 MiB, 12 tasks
-}
-
-// planted writes files below a new directory.
-func planted(files map[string]string) (root string, err error) {
-	if root, err = os.MkdirTemp("", "cgroup"); err != nil {
-		return "", err
-	}
-	for name, content := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return root, err
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return root, err
-		}
-	}
-	return root, nil
 }

@@ -74,13 +74,14 @@ func kubepodsBelow(root string) (found []string, faults []error) {
 }
 
 // hasPod reports whether a kubepods cgroup has the pod with that UID, or any where it is "".
-func hasPod(root, kubepods, uid string) (has bool) {
+func hasPod(root, kubepods, uid string) bool {
 	for _, c := range classesOf(kubepods) {
-		_ = c.each(filepath.Join(root, kubepods), func(found, _ string) { // what cannot be read is not known to have one
-			has = has || uid == "" || found == uid
-		})
+		names, _ := subdirectories(filepath.Join(root, kubepods, c.dir)) // what cannot be read is not known to have one
+		if slices.ContainsFunc(names, func(name string) bool { return c.holds([]byte(name)) && (uid == "" || c.uid(name) == uid) }) {
+			return true
+		}
 	}
-	return has
+	return false
 }
 
 // subdirectories returns the names of the subdirectories of a directory, in order. A removed

@@ -77,12 +77,17 @@ func (d *NodeDisk) list(base, path string) ([]os.DirEntry, error) {
 	}
 	file := os.NewFile(uintptr(fd), path)
 	defer file.Close() //nolint:errcheck // nothing was written
-	entries, err := file.ReadDir(maxEntries)
+	return readAtMost(maxEntries, file)
+}
+
+// readAtMost lists an open directory. One with that many entries or more is a fault.
+func readAtMost(most int, dir *os.File) ([]os.DirEntry, error) {
+	entries, err := dir.ReadDir(most)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	if err == nil && len(entries) == maxEntries {
-		err = fmt.Errorf("listing %q: it has %d entries or more", path, maxEntries)
+	if len(entries) == most {
+		err = fmt.Errorf("listing %q: it has %d entries or more", dir.Name(), most)
 	}
 	return entries, err
 }

@@ -65,15 +65,15 @@ func openLayers(proc string) (*layers, error) {
 // of returns the layer of a container that has these processes.
 func (l *layers) of(container string, processes []int) (layer, error) {
 	found, known := l.byID[container]
+	var err error
 	if !known {
-		var err error
-		if found, err = l.ofProcesses(processes); err != nil {
-			return layer{}, fmt.Errorf("finding the writable layer of container %.12s: %w", container, err)
-		}
+		found, err = l.ofProcesses(processes)
 	}
-	if !filepath.IsAbs(found.dir) {
-		return layer{}, fmt.Errorf("finding the writable layer of container %.12s: its overlay was mounted with a relative path, %q",
-			container, found.dir)
+	if err == nil && !filepath.IsAbs(found.dir) {
+		err = fmt.Errorf("its overlay was mounted with a relative path, %q", found.dir)
+	}
+	if err != nil {
+		return layer{}, fmt.Errorf("finding the writable layer of container %.12s: %w", container, err)
 	}
 	return found, nil
 }
@@ -122,23 +122,18 @@ const layerWait = time.Second
 //
 //nolint:contextcheck,nolintlint // bounded by itself; contextcheck reads this by itself
 func (d *NodeDisk) checkLayers(mounts *layers) error {
-	tasks := make([]filetree.Task, len(mounts.roots))
-	for i, l := range mounts.roots {
-		tasks[i] = filetree.Task{Name: l.dir, Run: func(*filetree.Turn) error {
-			fd, err := d.inHost(l.dir, unix.O_PATH)
-			if err == nil {
-				err = unix.Close(fd)
-			}
-			return err
-		}}
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), layerWait)
 	defer cancel()
-	ends, err := d.pool.Run(ctx, tasks)
-	for _, end := range ends {
-		if err = end; !errors.Is(end, unix.ENOENT) {
-			return nil
+	err := d.once(ctx, "the layers", func(*filetree.Turn) (err error) {
+		for _, l := range mounts.roots {
+			if _, err = d.device(l.dir); !errors.Is(err, unix.ENOENT) {
+				return nil
+			}
 		}
+		return err
+	})
+	if errors.Is(err, unix.ENOENT) {
+		return err
 	}
-	return err
+	return nil
 }

@@ -1,8 +1,6 @@
 package usage
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/evictd/evictd/internal/kernelfile"
@@ -33,25 +31,16 @@ func (t *Tree) memory(p *podFiles) (stat kernelfile.MemoryStat, usage int64, err
 func abs(n int64) int64 { return max(n, -n) }
 
 func (t *Tree) memoryStat(file *kernelfile.File) (kernelfile.MemoryStat, error) {
-	content, err := file.Read(t.content)
-	if err != nil {
-		return kernelfile.MemoryStat{}, err
-	}
-	stat, err := kernelfile.ParseMemoryStat(content, t.hierarchy.Unified)
-	if err != nil {
-		err = fmt.Errorf("reading %s: %w", file.Path(), err)
-	}
-	return stat, err
+	return kernelfile.Parse(file, t.content, func(content []byte) (kernelfile.MemoryStat, error) {
+		return kernelfile.ParseMemoryStat(content, t.hierarchy.Unified)
+	})
 }
 
 // containers returns the sum of the files of the pod's containers; nil where there is none.
 func (t *Tree) containers(p *podFiles) (sum *kernelfile.MemoryStat, err error) {
-	entries, err := os.ReadDir(p.dir)
-	for _, entry := range entries {
-		if !entry.IsDir() || err != nil {
-			continue
-		}
-		file := kernelfile.New(filepath.Join(p.dir, entry.Name(), "memory.stat"))
+	names, err := subdirectories(p.dir)
+	for _, name := range names {
+		file := kernelfile.New(filepath.Join(p.dir, name, "memory.stat"))
 		stat, fault := t.memoryStat(&file)
 		file.Close()
 		switch {
@@ -60,7 +49,7 @@ func (t *Tree) containers(p *podFiles) (sum *kernelfile.MemoryStat, err error) {
 		case fault == nil:
 			sum.Add(&stat)
 		case !missing(fault): // it has not ended
-			err = fault
+			return nil, fault
 		}
 	}
 	return sum, err

@@ -18,8 +18,7 @@ func TestMountsChange(t *testing.T) {
 	if !withOwnMounts(t) {
 		return
 	}
-	h := newFakeHost(t)
-	h.pod(t)
+	h := newHostOfWeb(t)
 	sampler, err := pressure.Open(pressure.Options{
 		HostRoot: h.root, Signals: []pressure.Signal{pressure.NodeFSAvailable, pressure.ImageFSAvailable},
 	})
@@ -38,13 +37,11 @@ func TestMountsChange(t *testing.T) {
 			t.Errorf("%s: imagefs.available is %+v", when, images)
 		}
 		use := measureOne(t, disk)
-		nodefs, imagefs := use.OnNodeFS.Logs, use.OnImageFS.Layers
-		nodefs = plusUse(nodefs, use.OnNodeFS.Volumes)
-		if !dedicated {
-			nodefs = plusUse(nodefs, use.OnNodeFS.Layers)
-			imagefs = nodefs
+		layersOf := use.NodeFS
+		if dedicated {
+			layersOf = use.ImageFS
 		}
-		if use.Reason != "" || use.OnImageFS.Layers.Bytes < kib64 || use.NodeFS != nodefs || use.ImageFS != imagefs {
+		if use.Reason != "" || layersOf[Layers].Bytes < kib64 || (use.NodeFS == use.ImageFS) == dedicated {
 			t.Errorf("%s: the pod's use is %+v", when, use)
 		}
 	}
@@ -53,7 +50,7 @@ func TestMountsChange(t *testing.T) {
 	if err := unix.Mount("none", images, "tmpfs", 0, "size=64m"); err != nil {
 		t.Fatal(err)
 	}
-	h.file(t, snapshots+"/7/fs/tmp/written")
+	h.file(snapshots + "/7/fs/tmp/written")
 	check("mounted", true)
 	if err := unix.Unmount(images, 0); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package usage
 import (
 	"bytes"
 	"path"
-	"path/filepath"
 	"strings"
 )
 
@@ -13,6 +12,9 @@ type class struct {
 	dir    string // relative to kubepods; "" for kubepods itself
 	prefix string // of a pod's cgroup, before its UID
 	suffix string
+
+	path string               // in a Tree's memory hierarchy
+	pods map[string]*podFiles // of the Tree's last round, by the names of their cgroups
 }
 
 // classesOf returns the classes of a kubepods cgroup. The kubelet's systemd driver repeats
@@ -40,18 +42,6 @@ func (c *class) holds(name []byte) bool {
 	return len(name) > len(c.prefix)+len(c.suffix) &&
 		string(name[:len(c.prefix)]) == c.prefix &&
 		bytes.HasSuffix(name, []byte(c.suffix))
-}
-
-// each calls see with the UID and the directory of each pod of the class, below a kubepods cgroup. A class
-// that the kubelet has not made has none.
-func (c *class) each(kubepods string, see func(uid, dir string)) error {
-	names, err := subdirectories(filepath.Join(kubepods, c.dir))
-	for _, name := range names {
-		if c.holds([]byte(name)) {
-			see(c.uid(name), filepath.Join(kubepods, c.dir, name))
-		}
-	}
-	return err
 }
 
 // uid returns the UID in the name of a pod's cgroup.

@@ -154,9 +154,12 @@ const lastFor = time.Minute
 
 // better returns the previous figures where the new ones are incomplete and not larger.
 func better(last, use DiskUse, now time.Time) DiskUse {
+	most := func(last, use *Parts) bool {
+		a, b := last.Sum(), use.Sum()
+		return a.Bytes >= b.Bytes && a.Inodes >= b.Inodes
+	}
 	if use.Reason != "" && last.Reason == "" && now.Sub(last.Time) <= lastFor &&
-		last.NodeFS.Bytes >= use.NodeFS.Bytes && last.ImageFS.Bytes >= use.ImageFS.Bytes &&
-		last.NodeFS.Inodes >= use.NodeFS.Inodes && last.ImageFS.Inodes >= use.ImageFS.Inodes {
+		most(&last.NodeFS, &use.NodeFS) && most(&last.ImageFS, &use.ImageFS) {
 		return last
 	}
 	return use
@@ -172,8 +175,17 @@ type hostView struct {
 // lookName is the name of the task of look. No pod has it.
 const lookName = "the pods' files"
 
-// look looks at the node's mounts and processes on a worker. It abandons the worker when the context ends
-// first: a directory may be on a filesystem that does not respond.
+// once runs one task on a worker. It abandons the worker when the context ends first: a directory may be
+// on a filesystem that does not respond.
+func (d *NodeDisk) once(ctx context.Context, name string, run func(t *filetree.Turn) error) error {
+	ends, err := d.pool.Run(ctx, []filetree.Task{{Name: name, Run: run}})
+	if err != nil {
+		return err
+	}
+	return ends[0]
+}
+
+// look looks at the node's mounts and processes.
 func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*hostView, error) {
 	wanted := map[string]bool{}
 	for i := range pods {
@@ -182,7 +194,7 @@ func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*hostView, error) 
 		}
 	}
 	seen := &hostView{}
-	ends, err := d.pool.Run(ctx, []filetree.Task{{Name: lookName, Run: func(t *filetree.Turn) (err error) {
+	err := d.once(ctx, lookName, func(t *filetree.Turn) (err error) {
 		if seen.layout, err = d.layout(); err != nil {
 			return err
 		}
@@ -191,10 +203,7 @@ func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*hostView, error) 
 		}
 		seen.processes, err = processesOf(t, d.proc, wanted)
 		return err
-	}}})
-	if err == nil {
-		err = ends[0]
-	}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("looking for the pods' files: %w", err)
 	}
@@ -233,7 +242,10 @@ func (d *NodeDisk) count(ctx context.Context, seen *hostView, pods []NodePod, tu
 // order sorts pods by their last turns, of which the names have that prefix, then by their previous usage,
 // the largest first, then by UID.
 func (d *NodeDisk) order(pods []*podDisk, prefix string) {
-	size := func(m *podDisk) int64 { return d.last[m.pod.UID].NodeFS.Bytes + d.last[m.pod.UID].ImageFS.Bytes }
+	size := func(m *podDisk) int64 {
+		last := d.last[m.pod.UID]
+		return last.NodeFS.Sum().Bytes + last.ImageFS.Sum().Bytes
+	}
 	slices.SortFunc(pods, func(a, b *podDisk) int {
 		return cmp.Or(
 			cmp.Compare(d.turns[prefix+a.pod.UID], d.turns[prefix+b.pod.UID]),

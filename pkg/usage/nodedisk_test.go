@@ -29,6 +29,7 @@ const kib64 = 64 << 10
 
 // fakeHost is a directory that looks like a host's root.
 type fakeHost struct {
+	testing.TB
 	root   string
 	mounts strings.Builder
 }
@@ -41,53 +42,60 @@ const (
 
 func newFakeHost(tb testing.TB) *fakeHost {
 	tb.Helper()
-	h := &fakeHost{root: tb.TempDir()}
+	h := &fakeHost{TB: tb, root: tb.TempDir()}
 	for _, dir := range []string{"/var/lib/kubelet/pods", "/var/log/pods", snapshots, "/proc/1"} {
-		if err := os.MkdirAll(h.at(dir), 0o755); err != nil {
-			tb.Fatal(err)
-		}
+		kernelfiletest.Put(tb, h.at(dir), directory)
 	}
-	h.writeMounts(tb)
+	h.writeMounts()
 	return h
 }
 
 func (h *fakeHost) at(path string) string { return filepath.Join(h.root, path) }
 
 // file makes a file of 64 KiB.
-func (h *fakeHost) file(tb testing.TB, path string) {
-	tb.Helper()
-	kernelfiletest.Put(tb, h.at(path), strings.Repeat("x", kib64))
-}
+func (h *fakeHost) file(path string) { kernelfiletest.Put(h, h.at(path), strings.Repeat("x", kib64)) }
 
-func (h *fakeHost) link(tb testing.TB, path, target string) {
-	tb.Helper()
-	if err := os.MkdirAll(filepath.Dir(h.at(path)), 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.Symlink(target, h.at(path)); err != nil {
-		tb.Fatal(err)
+func (h *fakeHost) link(path, target string) {
+	h.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(h.at(path)), 0o755), os.Symlink(target, h.at(path))); err != nil {
+		h.Fatal(err)
 	}
 }
 
 // mounted adds a container's root to the node's mounts.
-func (h *fakeHost) mounted(tb testing.TB, device int, point, upper string) {
-	tb.Helper()
+func (h *fakeHost) mounted(device int, point, upper string) {
 	fmt.Fprintf(&h.mounts, "%d 1 0:%d / %s rw,relatime shared:1 - overlay none rw,lowerdir=%s/1/fs,upperdir=%s,workdir=/w\n",
 		100+device, device, point, snapshots, upper)
-	h.writeMounts(tb)
+	h.writeMounts()
 }
 
-func (h *fakeHost) writeMounts(tb testing.TB) {
-	tb.Helper()
-	kernelfiletest.Put(tb, h.at("/proc/1/mountinfo"), "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"+h.mounts.String())
+func (h *fakeHost) writeMounts() {
+	kernelfiletest.Put(h, h.at("/proc/1/mountinfo"), "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"+h.mounts.String())
 }
 
 // process adds a process of a container, whose root is on a device.
-func (h *fakeHost) process(tb testing.TB, pid int, cgroup, mountinfo string) {
-	tb.Helper()
-	dir := "/proc/" + strconv.Itoa(pid)
-	kernelfiletest.Put(tb, h.at(dir+"/cgroup"), "0::"+cgroup+"\n")
-	kernelfiletest.Put(tb, h.at(dir+"/mountinfo"), mountinfo)
+func (h *fakeHost) process(pid int, cgroup, mountinfo string) {
+	dir := h.at("/proc/" + strconv.Itoa(pid))
+	kernelfiletest.Put(h, dir+"/cgroup", "0::"+cgroup+"\n")
+	kernelfiletest.Put(h, dir+"/mountinfo", mountinfo)
+}
+
+// opened adds a process of web whose open files are those of another process of this machine.
+func (h *fakeHost) opened(pid int, process string) {
+	h.process(pid, "/kubepods/poduid-web/"+containerA, "")
+	h.link(fmt.Sprintf("/proc/%d/fd", pid), "/proc/"+process+"/fd")
+}
+
+// holding starts a process with these open files, which ends with the test, and returns its number.
+func holding(t *testing.T, files ...*os.File) string {
+	t.Helper()
+	process := exec.CommandContext(t.Context(), "sleep", "600")
+	process.ExtraFiles = files
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Wait() })
+	return strconv.Itoa(process.Process.Pid)
 }
 
 func (h *fakeHost) open(tb testing.TB, change func(*NodeDiskOptions)) *NodeDisk {
@@ -111,19 +119,26 @@ func web() NodePod {
 
 // pod creates everything that web has: 1 file in its layer, 2 logs, 3 files in emptyDirs,
 // and a process without open files.
-func (h *fakeHost) pod(tb testing.TB) {
-	tb.Helper()
-	h.mounted(tb, 61, "/run/containerd/io.containerd.runtime.v2.task/k8s.io/"+containerA+"/rootfs", snapshots+"/7/fs")
-	h.process(tb, 800, "/kubepods/poduid-web/"+containerA, "")
-	h.file(tb, snapshots+"/7/fs/tmp/written")
-	h.file(tb, "/var/log/pods/shop_web_uid-web/app/0.log")
-	h.file(tb, "/var/log/pods/shop_web_uid-web/app/0.log.20260301")
+func (h *fakeHost) pod() {
+	h.mounted(61, "/run/containerd/io.containerd.runtime.v2.task/k8s.io/"+containerA+"/rootfs", snapshots+"/7/fs")
+	h.process(800, "/kubepods/poduid-web/"+containerA, "")
+	h.file(snapshots + "/7/fs/tmp/written")
+	h.file("/var/log/pods/shop_web_uid-web/app/0.log")
+	h.file("/var/log/pods/shop_web_uid-web/app/0.log.20260301")
 	for _, name := range []string{"cache/a", "cache/dir/b", "scratch/new\nline \xff"} {
-		h.file(tb, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/"+name)
+		h.file("/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/" + name)
 	}
 	// Other kinds of volumes do not count to the pod.
-	h.file(tb, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~csi/pvc/mount/data")
-	h.file(tb, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~configmap/settings/x")
+	h.file("/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~csi/pvc/mount/data")
+	h.file("/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~configmap/settings/x")
+}
+
+// newHostOfWeb is a host with web.
+func newHostOfWeb(tb testing.TB) *fakeHost {
+	tb.Helper()
+	h := newFakeHost(tb)
+	h.pod()
+	return h
 }
 
 // exactly is a known figure: files of 64 KiB, and directories.
@@ -160,38 +175,28 @@ func measureOne(tb testing.TB, d *NodeDisk) DiskUse {
 
 func TestNodeDiskCountsWhatIsThePods(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
+	h := newHostOfWeb(t)
 	known := FSUse{BytesKnown: true, InodesKnown: true}
-	parts := Parts{Layers: exactly(t, h, 1, 2), Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3), Deleted: known}
-	want := DiskUse{
-		NodeFS: exactly(t, h, 6, 7), ImageFS: exactly(t, h, 6, 7),
-		OnNodeFS: parts, OnImageFS: parts, Time: measuredAt(),
-	}
-	if diff := gocmp.Diff(want, measureOne(t, h.open(t, nil))); diff != "" {
+	parts := Parts{exactly(t, h, 1, 2), exactly(t, h, 2, 2), exactly(t, h, 3, 3), known}
+	use := measureOne(t, h.open(t, nil))
+	if diff := gocmp.Diff(DiskUse{NodeFS: parts, ImageFS: parts, Time: measuredAt()}, use); diff != "" {
 		t.Errorf("use (-want +got):\n%s", diff)
 	}
-}
-
-// planting is a host that a row of a table changes.
-type planting struct {
-	t    *testing.T
-	host *fakeHost
-}
-
-func (p planting) mount(device int, point, upper string) { p.host.mounted(p.t, device, point, upper) }
-
-func (p planting) process(pid int, cgroup, mountinfo string) {
-	p.host.process(p.t, pid, cgroup, mountinfo)
+	if want := exactly(t, h, 6, 7); use.NodeFS.Sum() != want {
+		t.Errorf("in all %+v, want %+v", use.NodeFS.Sum(), want)
+	}
 }
 
 // TestNodeDiskLayers finds a container's writable layer in each possible way.
 func TestNodeDiskLayers(t *testing.T) {
 	t.Parallel()
 	const (
-		cgroup = "/kubepods.slice/kubepods-poduid_web.slice/crio-" + containerA + ".scope/below"
-		v1     = "/kubepods/burstable/poduid-web/" + containerA
-		nested = "/../../kubepods-poduid.slice/cri-containerd-" + containerA + ".scope/" + containerB
+		containerd = "/run/containerd/io.containerd.runtime.v2.task/k8s.io/" + containerA + "/rootfs"
+		merged     = "/var/lib/containers/storage/overlay/1234/merged"
+		cgroup     = "/kubepods.slice/kubepods-poduid_web.slice/crio-" + containerA + ".scope/below"
+		v1         = "/kubepods/burstable/poduid-web/" + containerA
+		nested     = "/../../kubepods-poduid.slice/cri-containerd-" + containerA + ".scope/" + containerB
+		here       = snapshots + "/7/fs"
 	)
 	root := func(device int, kind, options string) string {
 		return fmt.Sprintf("5 4 0:5 / /proc rw - proc none rw\n7 6 0:%d / / rw,relatime master:3 - %s src %s\n", device, kind, options)
@@ -199,85 +204,53 @@ func TestNodeDiskLayers(t *testing.T) {
 	overlay := func(device int, upper string) string {
 		return root(device, "overlay", "rw,upperdir="+upper+",workdir=/w")
 	}
-	const here = snapshots + "/7/fs"
-	tests := map[string]struct {
-		plant func(p planting)
-		want  string // in the reason; "" for one that is found
+	for name, tc := range map[string]struct {
+		point  string   // of the mount in the node's namespace; "" for none
+		cgroup string   // of the container's processes
+		roots  []string // mountinfo of each
+		want   string   // in the reason; "" for one that is found
 	}{
-		"containerd, by the id in the mount point": {func(p planting) {
-			p.mount(61, "/run/containerd/io.containerd.runtime.v2.task/k8s.io/"+containerA+"/rootfs", here)
-		}, ""},
-		"CRI-O or Docker, by a process whose root the node has mounted": {func(p planting) {
-			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
-			p.process(900, cgroup, overlay(61, "/proc/lies"))
-		}, ""},
-		"cgroup v1": {func(p planting) {
-			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
-			p.process(900, v1, overlay(61, here))
-		}, ""},
-		"a cgroup namespace, and a group that is called like another container": {func(p planting) {
-			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
-			p.process(900, nested, overlay(61, here))
-		}, ""},
-		"the second process, since the first one has made a root of its own": {func(p planting) {
-			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
-			p.process(900, cgroup, overlay(62, snapshots+"/small"))
-			p.process(901, cgroup, overlay(61, here))
-		}, ""},
-		"a runtime in a mount namespace of its own": {func(p planting) {
-			p.process(900, cgroup, overlay(61, here))
-		}, ""},
-		"a comma and a space in the path": {func(p planting) {
-			p.host.file(p.t, snapshots+"/7,\\ x/fs/tmp/written")
-			p.process(900, cgroup, overlay(61, snapshots+`/7\054\134\040x/fs`))
-		}, ""},
-		"a root that the runtime did not mount": {func(p planting) {
-			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
-			p.process(900, cgroup, overlay(62, snapshots+"/small"))
-		}, "a root that the runtime did not mount"},
-		"no process": {func(planting) {}, "no process of it was found"},
-		"btrfs": {func(p planting) {
-			p.process(900, cgroup, root(61, "btrfs", "rw,subvolid=300"))
-		}, "its root is of type btrfs"},
-		"native": {func(p planting) {
-			p.process(900, cgroup, root(61, "ext4", "rw"))
-		}, "its root is of type ext4"},
-		"fuse-overlayfs": {func(p planting) {
-			p.process(900, cgroup, root(61, "fuse.fuse-overlayfs", "rw,user_id=0"))
-		}, "its root is of type fuse.fuse-overlayfs"},
-		"a changed root": {func(p planting) {
-			p.process(900, cgroup, "5 4 0:5 / /proc rw - proc none rw\n")
-		}, "chroot"},
-		"an unreadable mountinfo": {func(p planting) {
-			p.process(900, cgroup, "what\n")
-		}, "no mountinfo"},
-		"a relative path": {func(p planting) {
-			p.process(900, cgroup, overlay(61, "1234/diff"))
-		}, "relative path"},
-		"not mounted below the host's root": {func(p planting) {
-			p.process(900, cgroup, overlay(61, "/data/containers/7/fs"))
-		}, "opening the host's /data/containers/7/fs: no such file or directory; mount it below "},
-	}
-	for name, tc := range tests {
+		"containerd, by the id in the mount point":                      {containerd, "", nil, ""},
+		"CRI-O or Docker, by a process whose root the node has mounted": {merged, cgroup, []string{overlay(61, "/proc/lies")}, ""},
+		"cgroup v1": {merged, v1, []string{overlay(61, here)}, ""},
+		"a cgroup namespace, and a group that is called like another container": {merged, nested, []string{overlay(61, here)}, ""},
+		"the second process, since the first one has made a root of its own":    {merged, cgroup, []string{overlay(62, snapshots+"/small"), overlay(61, here)}, ""},
+		"a runtime in a mount namespace of its own":                             {"", cgroup, []string{overlay(61, here)}, ""},
+		"a comma and a space in the path":                                       {"", cgroup, []string{overlay(61, snapshots+`/7\054\134\040x/fs`)}, ""},
+		"a root that the runtime did not mount":                                 {merged, cgroup, []string{overlay(62, snapshots+"/small")}, "a root that the runtime did not mount"},
+		"no process":                                                            {"", "", nil, "no process of it was found"},
+		"btrfs":                                                                 {"", cgroup, []string{root(61, "btrfs", "rw,subvolid=300")}, "its root is of type btrfs"},
+		"native":                                                                {"", cgroup, []string{root(61, "ext4", "rw")}, "its root is of type ext4"},
+		"fuse-overlayfs":                                                        {"", cgroup, []string{root(61, "fuse.fuse-overlayfs", "rw,user_id=0")}, "its root is of type fuse.fuse-overlayfs"},
+		"a changed root":                                                        {"", cgroup, []string{"5 4 0:5 / /proc rw - proc none rw\n"}, "chroot"},
+		"an unreadable mountinfo":                                               {"", cgroup, []string{"what\n"}, "no mountinfo"},
+		"a relative path":                                                       {"", cgroup, []string{overlay(61, "1234/diff")}, "relative path"},
+		"not mounted below the host's root": {
+			"", cgroup, []string{overlay(61, "/data/containers/7/fs")}, "opening the host's /data/containers/7/fs: no such file or directory; mount it below ",
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newFakeHost(t)
-			h.file(t, here+"/tmp/written")
-			h.file(t, "/var/log/pods/shop_web_uid-web/app/0.log")
-			h.file(t, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/a")
-			tc.plant(planting{t, h})
+			for _, path := range []string{here + "/tmp/written", snapshots + "/7,\\ x/fs/tmp/written", "/var/log/pods/shop_web_uid-web/app/0.log"} {
+				h.file(path)
+			}
+			h.file("/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/a")
+			if tc.point != "" {
+				h.mounted(61, tc.point, here)
+			}
+			for i, mountinfo := range tc.roots {
+				h.process(900+i, tc.cgroup, mountinfo)
+			}
 			use := measureOne(t, h.open(t, nil))
-			if tc.want == "" {
-				if want := exactly(t, h, 1, 2); use.OnNodeFS.Layers != want || use.Reason != "" || !use.NodeFS.BytesKnown {
-					t.Errorf("layers %+v, reason %q; want %+v", use.OnNodeFS.Layers, use.Reason, want)
-				}
-				return
+			if layers, want := use.NodeFS[Layers], exactly(t, h, 1, 2); tc.want == "" && (layers != want || use.Reason != "" || !use.NodeFS.Sum().BytesKnown) {
+				t.Errorf("layers %+v, reason %q; want %+v", layers, use.Reason, want)
 			}
-			if use.OnNodeFS.Layers.BytesKnown || use.NodeFS.BytesKnown || !strings.Contains(use.Reason, tc.want) {
-				t.Errorf("layers %+v, reason %q; want them unknown, and %q", use.OnNodeFS.Layers, use.Reason, tc.want)
+			if tc.want != "" && (use.NodeFS[Layers].BytesKnown || use.NodeFS.Sum().BytesKnown || !strings.Contains(use.Reason, tc.want)) {
+				t.Errorf("layers %+v, reason %q; want them unknown, and %q", use.NodeFS[Layers], use.Reason, tc.want)
 			}
-			if use.NodeFS.Bytes < kib64 || !use.OnNodeFS.Volumes.BytesKnown {
-				t.Errorf("on nodefs at least %d bytes, volumes %+v; want what is known", use.NodeFS.Bytes, use.OnNodeFS.Volumes)
+			if use.NodeFS.Sum().Bytes < kib64 || !use.NodeFS[Volumes].BytesKnown {
+				t.Errorf("on nodefs at least %d bytes, volumes %+v; want what is known", use.NodeFS.Sum().Bytes, use.NodeFS[Volumes])
 			}
 		})
 	}
@@ -289,17 +262,17 @@ func TestNodeDiskLogs(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
 	const dir = "/var/log/pods/shop_web_uid-web/app/"
-	h.file(t, "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log")
-	h.file(t, "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log.1")
-	h.file(t, "/var/lib/docker/containers/"+containerB+"/secret")
-	h.file(t, "/elsewhere/secret")
-	h.link(t, dir+"0.log", "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log")
-	h.link(t, dir+"1.log", "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log.1")
-	h.link(t, dir+"2.log", "/elsewhere/secret")
-	h.link(t, dir+"3.log", "/var/lib/docker/containers/../../../elsewhere/secret")
-	h.link(t, dir+"4.log", "../../../../lib/docker/containers/"+containerB+"/secret")
-	h.link(t, dir+"5.log", "/var/lib/docker/containers/x")
-	h.link(t, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/out", "/elsewhere")
+	h.file("/var/lib/docker/containers/" + containerA + "/" + containerA + "-json.log")
+	h.file("/var/lib/docker/containers/" + containerA + "/" + containerA + "-json.log.1")
+	h.file("/var/lib/docker/containers/" + containerB + "/secret")
+	h.file("/elsewhere/secret")
+	h.link(dir+"0.log", "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log")
+	h.link(dir+"1.log", "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log.1")
+	h.link(dir+"2.log", "/elsewhere/secret")
+	h.link(dir+"3.log", "/var/lib/docker/containers/../../../elsewhere/secret")
+	h.link(dir+"4.log", "../../../../lib/docker/containers/"+containerB+"/secret")
+	h.link(dir+"5.log", "/var/lib/docker/containers/x")
+	h.link("/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/out", "/elsewhere")
 	pod := web()
 	pod.Containers = nil
 	uses, err := h.open(t, nil).Measure(t.Context(), measuredAt(), []NodePod{pod})
@@ -315,12 +288,12 @@ func TestNodeDiskLogs(t *testing.T) {
 		}
 		want = plusUse(want, FSUse{Bytes: link.Blocks * 512, Inodes: 1})
 	}
-	if use.OnNodeFS.Logs != want {
-		t.Errorf("logs %+v, want two files, three directories and six links: %+v", use.OnNodeFS.Logs, want)
+	if use.NodeFS[Logs] != want {
+		t.Errorf("logs %+v, want two files, three directories and six links: %+v", use.NodeFS[Logs], want)
 	}
 	// The emptyDir that became a link cannot be opened, so its content is unknown.
-	if use.OnNodeFS.Volumes.Bytes != 0 || use.OnNodeFS.Volumes.BytesKnown {
-		t.Errorf("volumes %+v, want nothing known", use.OnNodeFS.Volumes)
+	if use.NodeFS[Volumes].Bytes != 0 || use.NodeFS[Volumes].BytesKnown {
+		t.Errorf("volumes %+v, want nothing known", use.NodeFS[Volumes])
 	}
 }
 
@@ -328,10 +301,9 @@ func TestNodeDiskLogs(t *testing.T) {
 // once, and only where it is on one of the node's filesystems.
 func TestNodeDiskDeletedFiles(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
+	h := newHostOfWeb(t)
 	held := func(path string) *os.File {
-		h.file(t, path)
+		h.file(path)
 		file, err := os.OpenFile(h.at(path), os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -354,66 +326,48 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 	if _, err := memory.WriteString(strings.Repeat("x", kib64)); err != nil {
 		t.Fatal(err)
 	}
-	process := exec.CommandContext(t.Context(), "sleep", "600")
-	process.ExtraFiles = []*os.File{gone, again, named, linked, memory, gone}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = process.Wait() }) // the test's context ends it
-	for _, pid := range []int{900, 901} {    // two processes with the same files
-		h.process(t, pid, "/kubepods/poduid-web/"+containerA, "")
-		h.link(t, fmt.Sprintf("/proc/%d/fd", pid), fmt.Sprintf("/proc/%d/fd", process.Process.Pid))
-	}
+	process := holding(t, gone, again, named, linked, memory, gone)
+	h.opened(900, process)
+	h.opened(901, process) // two processes with the same files
 	use := measureOne(t, h.open(t, nil))
-	if want := exactly(t, h, 2, 0); use.OnNodeFS.Deleted != want {
-		t.Errorf("deleted %+v, want two files: %+v", use.OnNodeFS.Deleted, want)
+	if want := exactly(t, h, 2, 0); use.NodeFS[Deleted] != want {
+		t.Errorf("deleted %+v, want two files: %+v", use.NodeFS[Deleted], want)
 	}
-	if want := exactly(t, h, 6+2+2, 7); use.NodeFS != want { // those of the pod, with another name, and without
-		t.Errorf("on nodefs %+v, want %+v", use.NodeFS, want)
+	if want := exactly(t, h, 6+2+2, 7); use.NodeFS.Sum() != want { // those of the pod, with another name, and without
+		t.Errorf("on nodefs %+v, want %+v", use.NodeFS.Sum(), want)
 	}
 }
 
-// TestNodeDiskWithoutTheRightToLookIntoProcesses: the sums are as the kubelet's, and deleted
-// files are unknown.
-func TestNodeDiskWithoutTheRightToLookIntoProcesses(t *testing.T) {
-	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
-	h.process(t, 900, "/kubepods/poduid-web/"+containerA, "")
-	kernelfiletest.Put(t, h.at("/proc/900/fd"), "no directory, as good as none that may be read")
-	use := measureOne(t, h.open(t, nil))
-	if use.OnNodeFS.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
-		t.Errorf("deleted %+v, nodefs %+v, reason %q", use.OnNodeFS.Deleted, use.NodeFS, use.Reason)
-	}
-}
-
-// TestNodeDiskWithoutProcesses: a running pod has processes. Where none is visible, its
-// deleted files are unknown, but the sums are known. A pod that does not run has no open
+// TestNodeDiskWithoutProcesses: a running pod has processes. Where none is visible, or one may not be looked
+// into, its deleted files are unknown, and the sums are the kubelet's. A pod that does not run has no open
 // files.
 func TestNodeDiskWithoutProcesses(t *testing.T) {
 	t.Parallel()
-	cgroup := func(pid int) string { return fmt.Sprintf("/proc/%d/cgroup", pid) }
+	const group = "/kubepods/poduid-web/"
 	for name, tc := range map[string]struct {
 		plant func(h *fakeHost)
 		known bool
 	}{
 		"all of them are seen":     {func(*fakeHost) {}, true},
-		"one has ended":            {func(h *fakeHost) { kernelfiletest.Put(t, h.at("/proc/801/stat"), "") }, true},
-		"one may not be looked at": {func(h *fakeHost) { kernelfiletest.Put(t, h.at(cgroup(801)+"/no file"), "") }, false},
-		"none is seen":             {func(h *fakeHost) { kernelfiletest.Remove(t, h.at("/proc/800")) }, false},
-		"the cgroup names no id":   {func(h *fakeHost) { h.process(t, 800, "/kubepods/poduid-web/app", "") }, false},
+		"one has ended":            {func(h *fakeHost) { kernelfiletest.Put(h, h.at("/proc/801/stat"), "") }, true},
+		"one may not be looked at": {func(h *fakeHost) { kernelfiletest.Put(h, h.at("/proc/801/cgroup/no file"), "") }, false},
+		"one may not be looked into": {func(h *fakeHost) {
+			h.process(900, group+containerA, "")
+			kernelfiletest.Put(h, h.at("/proc/900/fd"), "x")
+		}, false},
+		"none is seen":           {func(h *fakeHost) { kernelfiletest.Remove(h, h.at("/proc/800")) }, false},
+		"the cgroup names no id": {func(h *fakeHost) { h.process(800, group+"app", "") }, false},
 	} {
-		h := newFakeHost(t)
-		h.pod(t)
+		h := newHostOfWeb(t)
 		tc.plant(h)
 		d := h.open(t, nil)
-		if use := measureOne(t, d); use.OnNodeFS.Deleted.BytesKnown != tc.known || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
-			t.Errorf("%s: deleted %+v, nodefs %+v, reason %q", name, use.OnNodeFS.Deleted, use.NodeFS, use.Reason)
+		if use := measureOne(t, d); use.NodeFS[Deleted].BytesKnown != tc.known || use.NodeFS.Sum() != exactly(t, h, 6, 7) || use.Reason != "" {
+			t.Errorf("%s: deleted %+v, nodefs %+v, reason %q", name, use.NodeFS[Deleted], use.NodeFS.Sum(), use.Reason)
 		}
 		ended := web()
 		ended.Containers = nil
 		uses, err := d.Measure(t.Context(), measuredAt(), []NodePod{ended})
-		if use := uses[ended.UID]; err != nil || !use.OnNodeFS.Deleted.BytesKnown {
+		if use := uses[ended.UID]; err != nil || !use.NodeFS[Deleted].BytesKnown {
 			t.Errorf("%s: one that does not run: %+v, %v", name, use, err)
 		}
 	}
@@ -449,9 +403,8 @@ func TestProcessesOf(t *testing.T) {
 // lead to another path has none.
 func TestNodeDiskLeavesOutUnknownPods(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
-	h.file(t, "/var/lib/kubelet/pods/x_y/volumes/kubernetes.io~empty-dir/cache/a")
+	h := newHostOfWeb(t)
+	h.file("/var/lib/kubelet/pods/x_y/volumes/kubernetes.io~empty-dir/cache/a")
 	uses, err := h.open(t, nil).Measure(t.Context(), measuredAt(), []NodePod{
 		{UID: "uid-other", Namespace: "shop", Name: "other"},
 		{UID: "..", Namespace: "shop", Name: "up"},
@@ -467,14 +420,12 @@ func TestNodeDiskLeavesOutUnknownPods(t *testing.T) {
 // TestNodeDiskTwoFilesystems: each figure counts to its filesystem. The images' directory is a mount here.
 func TestNodeDiskTwoFilesystems(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
+	h := newHostOfWeb(t)
 	known := FSUse{BytesKnown: true, InodesKnown: true}
-	logsAndVolumes := exactly(t, h, 5, 5)
 	measure := func(upper string) DiskUse {
 		h.mounts.Reset()
-		h.mounted(t, 61, "/run/"+containerA+"/rootfs", upper)
-		h.file(t, upper+"/written")
+		h.mounted(61, "/run/"+containerA+"/rootfs", upper)
+		h.file(upper + "/written")
 		return measureOne(t, h.open(t, nil))
 	}
 	filetreetest.InMountNamespace(t, func() {
@@ -487,20 +438,19 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 		use := measure("/var/lib/containerd/7/fs")
 		layer := FSUse{Bytes: kib64, Inodes: 2, BytesKnown: true, InodesKnown: true} // in memory a directory has no blocks
 		want := DiskUse{
-			NodeFS: logsAndVolumes, ImageFS: layer, Time: measuredAt(),
-			OnNodeFS:  Parts{Layers: known, Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3), Deleted: known},
-			OnImageFS: Parts{Layers: layer, Logs: known, Volumes: known, Deleted: known},
+			NodeFS:  Parts{known, exactly(t, h, 2, 2), exactly(t, h, 3, 3), known},
+			ImageFS: Parts{layer, known, known, known}, Time: measuredAt(),
 		}
 		if diff := gocmp.Diff(want, use); diff != "" {
 			t.Errorf("a filesystem for images (-want +got):\n%s", diff)
 		}
 		// A third filesystem does not count.
-		want.ImageFS, want.OnImageFS.Layers = known, known
+		want.ImageFS[Layers] = known
 		if diff := gocmp.Diff(want, measure("/other/7/fs")); diff != "" {
 			t.Errorf("layers elsewhere (-want +got):\n%s", diff)
 		}
 		// Layers beside the kubelet's directory, and a filesystem only for images, as with CRI-O.
-		want.NodeFS, want.OnNodeFS.Layers, want.SplitLayers = exactly(t, h, 5+1, 5+1), exactly(t, h, 1, 1), true
+		want.NodeFS[Layers], want.SplitLayers = exactly(t, h, 1, 1), true
 		if diff := gocmp.Diff(want, measure("/var/lib/containers/7/fs")); diff != "" {
 			t.Errorf("layers beside the kubelet's folder (-want +got):\n%s", diff)
 		}
@@ -511,11 +461,11 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 // their time, unless the new count is larger.
 func TestNodeDiskKeepsWhatItKnows(t *testing.T) {
 	t.Parallel()
-	all := FSUse{BytesKnown: true, InodesKnown: true, Bytes: 100, Inodes: 10}
+	all, half := Parts{knownUse(100, 10)}, Parts{Logs: {Bytes: 50, Inodes: 5}}
 	last := DiskUse{NodeFS: all, ImageFS: all, Time: measuredAt()}
-	cut := DiskUse{NodeFS: FSUse{Bytes: 50, Inodes: 5}, ImageFS: FSUse{Bytes: 50, Inodes: 5}, Time: measuredAt().Add(time.Minute), Reason: "no time"}
+	cut := DiskUse{NodeFS: half, ImageFS: half, Time: measuredAt().Add(time.Minute), Reason: "no time"}
 	more := cut
-	more.NodeFS.Bytes = 200
+	more.NodeFS[Volumes].Bytes = 151
 	whole := last
 	whole.Time = cut.Time
 	old := last
@@ -621,8 +571,7 @@ func FuzzContainerIn(f *testing.F) {
 
 func TestNodeDiskWithoutTime(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
+	h := newHostOfWeb(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	uses, err := h.open(t, nil).Measure(ctx, measuredAt(), []NodePod{web()})

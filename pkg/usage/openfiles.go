@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,11 +30,10 @@ type inode struct{ device, number uint64 }
 
 // deletedFiles adds up files without a name that a pod's processes have open.
 type deletedFiles struct {
-	layout layout
-	roots  map[uint64]where // as in podDisk
-	seen   map[inode]bool
-	target []byte // of a link
-	found  map[where]FSUse
+	*podDisk // is only read: a worker may outlive the call
+	seen     map[inode]bool
+	target   []byte // of a link
+	found    map[where]FSUse
 }
 
 // lookForDeleted looks for the deleted files of each pod after its trees, whose devices are
@@ -47,8 +45,8 @@ func (d *NodeDisk) lookForDeleted(ctx context.Context, counted []*podDisk, turns
 	files := make([]*deletedFiles, len(running))
 	tasks := make([]filetree.Task, len(running))
 	for i, m := range running {
-		files[i] = &deletedFiles{layout: m.layout, roots: m.roots, seen: map[inode]bool{}, found: map[where]FSUse{}}
-		tasks[i] = filetree.Task{Name: prefix + m.pod.UID, Run: func(t *filetree.Turn) error { return files[i].readAll(t, d.proc, m.pids) }}
+		files[i] = &deletedFiles{podDisk: m, seen: map[inode]bool{}, target: make([]byte, unix.PathMax), found: map[where]FSUse{}}
+		tasks[i] = filetree.Task{Name: prefix + m.pod.UID, Run: files[i].readAll}
 	}
 	ends, err := d.descriptors.Run(ctx, tasks)
 	for i, m := range running {
@@ -60,59 +58,46 @@ func (d *NodeDisk) lookForDeleted(ctx context.Context, counted []*podDisk, turns
 		m.hidden = cmp.Or(m.hidden, fault)
 		if err == nil && returned(fault) {
 			for on, deleted := range files[i].found {
-				m.use.addDeleted(on, deleted)
+				m.use.add(Deleted, on, deleted)
 			}
 		}
 	}
 	for _, m := range counted {
-		m.use.each(onBoth, func(_ *FSUse, of *Parts) {
-			of.Deleted.BytesKnown, of.Deleted.InodesKnown = m.hidden == nil, m.hidden == nil
-		})
-	}
-}
-
-func (u *DiskUse) addDeleted(on where, deleted FSUse) {
-	u.each(on, func(sum *FSUse, of *Parts) {
-		sum.Bytes, sum.Inodes = sum.Bytes+deleted.Bytes, sum.Inodes+deleted.Inodes
-		of.Deleted.Bytes, of.Deleted.Inodes = of.Deleted.Bytes+deleted.Bytes, of.Deleted.Inodes+deleted.Inodes
-	})
-}
-
-// readAll adds the files of processes.
-func (d *deletedFiles) readAll(t *filetree.Turn, proc string, pids []int) (err error) {
-	d.target = make([]byte, unix.PathMax)
-	for i := 0; i < len(pids) && err == nil; i++ {
-		if err = d.read(t.Breathe, proc, pids[i]); err != nil {
-			err = unlessEnded(err)
+		if m.hidden != nil {
+			m.use.add(Deleted, onBoth, FSUse{})
 		}
 	}
-	return err
+}
+
+// readAll adds the files of the pod's processes.
+func (d *deletedFiles) readAll(t *filetree.Turn) error {
+	for _, pid := range d.pids {
+		if err := unlessEnded(d.read(t.Breathe, pid)); err != nil {
+			return fmt.Errorf("looking for deleted files that are open: %w", err)
+		}
+	}
+	return nil
 }
 
 // read adds the files of one process. It needs the right to inspect that process,
 // CAP_SYS_PTRACE. An ended process has none.
-func (d *deletedFiles) read(breathe func() error, proc string, pid int) error {
+func (d *deletedFiles) read(breathe func() error, pid int) error {
 	const batch = 128
-	listing, err := os.Open(filepath.Join(proc, strconv.Itoa(pid), "fd")) //nolint:gosec // below the host's /proc
+	listing, err := os.Open(filepath.Join(d.disk.proc, strconv.Itoa(pid), "fd"))
 	if err != nil {
 		return err
 	}
 	defer listing.Close() //nolint:errcheck // nothing was written
-	names, err := listing.Readdirnames(maxDescriptors)
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
+	entries, err := readAtMost(maxDescriptors, listing)
+	if err != nil {
 		return err
-	case len(names) == maxDescriptors:
-		return fmt.Errorf("there are %d open ones or more", maxDescriptors)
 	}
-	for some := range slices.Chunk(names, batch) {
+	for some := range slices.Chunk(entries, batch) {
 		if err := breathe(); err != nil {
 			return err
 		}
-		for _, name := range some {
-			if err := d.look(int(listing.Fd()), name); err != nil {
+		for _, entry := range some {
+			if err := unlessEnded(d.look(int(listing.Fd()), entry.Name())); err != nil {
 				return err
 			}
 		}
@@ -125,7 +110,7 @@ func unlessEnded(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
 		return nil
 	}
-	return fmt.Errorf("looking for deleted files that are open: %w", err)
+	return err
 }
 
 // look adds an open file when it has no name and is on one of the node's filesystems. The
@@ -134,21 +119,11 @@ func unlessEnded(err error) error {
 // deleted; reading such a file then blocks one of several threads.
 func (d *deletedFiles) look(dir int, name string) error {
 	n, err := unix.Readlinkat(dir, name, d.target)
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
+	if err != nil || !bytes.HasSuffix(d.target[:n], []byte(deletedMark)) {
 		return err
 	}
-	if !bytes.HasSuffix(d.target[:n], []byte(deletedMark)) {
-		return nil
-	}
 	var file unix.Statx_t
-	err = unix.Statx(dir, name, unix.AT_STATX_DONT_SYNC, unix.STATX_NLINK|unix.STATX_INO|unix.STATX_BLOCKS, &file)
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
+	if err := unix.Statx(dir, name, unix.AT_STATX_DONT_SYNC, unix.STATX_NLINK|unix.STATX_INO|unix.STATX_BLOCKS, &file); err != nil {
 		return err
 	}
 	return d.add(&file)
@@ -173,6 +148,6 @@ func (d *deletedFiles) add(file *unix.Statx_t) error {
 	d.seen[it] = true
 	size := int64(file.Blocks) * blockSize //nolint:gosec // the blocks of one file
 	sum := d.found[on]
-	d.found[on] = FSUse{Bytes: sum.Bytes + size, Inodes: sum.Inodes + 1}
+	d.found[on] = FSUse{Bytes: sum.Bytes + size, Inodes: sum.Inodes + 1, BytesKnown: true, InodesKnown: true}
 	return nil
 }

@@ -3,9 +3,7 @@ package usage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,20 +16,16 @@ import (
 )
 
 // overlay mounts a container's root as a runtime does, and returns st_dev of it.
-func (h *fakeHost) overlay(tb testing.TB, upper, lower, point string) (device uint64, err error) {
-	tb.Helper()
+func (h *fakeHost) overlay(upper, lower, point string) (device uint64, err error) {
 	work := filepath.Dir(upper) + "/work"
 	for _, dir := range []string{upper, work, lower, point} {
-		if err = os.MkdirAll(h.at(dir), 0o755); err != nil {
-			return 0, err
-		}
+		err = errors.Join(err, os.MkdirAll(h.at(dir), 0o755))
 	}
 	options := "lowerdir=" + h.at(lower) + ",upperdir=" + h.at(upper) + ",workdir=" + h.at(work)
-	if err = unix.Mount("overlay", h.at(point), "overlay", 0, options); err != nil {
-		return 0, fmt.Errorf("mounting an overlay: %w", err)
-	}
 	var root unix.Stat_t
-	err = unix.Stat(h.at(point), &root)
+	if err = errors.Join(err, unix.Mount("overlay", h.at(point), "overlay", 0, options)); err == nil {
+		err = unix.Stat(h.at(point), &root)
+	}
 	return root.Dev, err
 }
 
@@ -40,13 +34,12 @@ func (h *fakeHost) overlay(tb testing.TB, upper, lower, point string) (device ui
 // not count to the pod.
 func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
+	h := newHostOfWeb(t)
 	const point = "/run/k8s.io/" + containerA + "/rootfs"
 	var unmounted error
 	filetreetest.InMountNamespace(t, func() {
 		kernelfiletest.Put(t, h.at(snapshots+"/1/fs/image-file"), strings.Repeat("x", kib64))
-		device, err := h.overlay(t, snapshots+"/9/fs", snapshots+"/1/fs", point)
+		device, err := h.overlay(snapshots+"/9/fs", snapshots+"/1/fs", point)
 		if errors.Is(err, unix.ENODEV) {
 			unmounted = err
 			return
@@ -55,35 +48,27 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		h.file(t, point+"/gone")
+		h.file(point + "/gone")
 		gone, err := os.Open(h.at(point + "/gone"))
 		image, fault := os.Open(h.at(point + "/image-file"))
 		if err = errors.Join(err, fault, os.Remove(h.at(point+"/gone")), os.Remove(h.at(point+"/image-file"))); err != nil {
 			t.Error(err)
 			return
 		}
-		process := exec.CommandContext(t.Context(), "sleep", "600")
-		process.ExtraFiles = []*os.File{gone, image}
-		if err = process.Start(); err != nil {
-			t.Error(err)
-			return
-		}
-		t.Cleanup(func() { _ = process.Wait() }) // the test's context ends it
-		h.process(t, 900, "/kubepods/poduid-web/"+containerA, "")
-		h.link(t, "/proc/900/fd", fmt.Sprintf("/proc/%d/fd", process.Process.Pid))
+		h.opened(900, holding(t, gone, image))
 		h.mounts.Reset()
-		h.mounted(t, int(unix.Minor(device)), point, snapshots+"/9/fs")
+		h.mounted(int(unix.Minor(device)), point, snapshots+"/9/fs")
 		d := h.open(t, nil)
 		use := measureOne(t, d)
-		if want := exactly(t, h, 1, 0); use.OnNodeFS.Deleted != want || use.Reason != "" {
-			t.Errorf("deleted %+v, reason %q; want one file: %+v", use.OnNodeFS.Deleted, use.Reason, want)
+		if want := exactly(t, h, 1, 0); use.NodeFS[Deleted] != want || use.Reason != "" {
+			t.Errorf("deleted %+v, reason %q; want one file: %+v", use.NodeFS[Deleted], use.Reason, want)
 		}
 		// Where the layer is unknown, its deleted files are unknown too.
 		h.mounts.Reset()
-		h.mounted(t, int(unix.Minor(device)), point, snapshots+"/nowhere/fs")
+		h.mounted(int(unix.Minor(device)), point, snapshots+"/nowhere/fs")
 		d.last = nil
-		if use := measureOne(t, d); use.OnNodeFS.Deleted != (FSUse{}) || use.OnNodeFS.Layers.BytesKnown {
-			t.Errorf("deleted %+v, layers %+v; want them unknown", use.OnNodeFS.Deleted, use.OnNodeFS.Layers)
+		if use := measureOne(t, d); use.NodeFS[Deleted] != (FSUse{}) || use.NodeFS[Layers].BytesKnown {
+			t.Errorf("deleted %+v, layers %+v; want them unknown", use.NodeFS[Deleted], use.NodeFS[Layers])
 		}
 	})
 	if unmounted != nil {
@@ -95,16 +80,14 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 // but the sums are known.
 func TestNodeDiskManyDescriptors(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
-	h.process(t, 900, "/kubepods/poduid-web/"+containerA, "")
-	h.link(t, "/proc/900/fd", "/proc/self/fd")
-	here := layout{node: 1, image: 1}
-	d := &deletedFiles{layout: here, seen: map[inode]bool{}, found: map[where]FSUse{}, target: make([]byte, unix.PathMax)}
-	if err := d.read(func() error { return nil }, h.at("/proc"), 900); err != nil {
+	h := newHostOfWeb(t)
+	h.opened(900, "self")
+	m := &podDisk{hostView: &hostView{layout: layout{node: 1, image: 1}}, disk: h.open(t, nil)}
+	d := &deletedFiles{podDisk: m, seen: map[inode]bool{}, found: map[where]FSUse{}, target: make([]byte, unix.PathMax)}
+	if err := d.read(func() error { return nil }, 900); err != nil {
 		t.Error(err)
 	}
-	if err := d.read(func() error { return context.DeadlineExceeded }, h.at("/proc"), 900); !errors.Is(err, context.DeadlineExceeded) {
+	if err := d.read(func() error { return context.DeadlineExceeded }, 900); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without time: %v", err)
 	}
 	var err error
@@ -123,15 +106,13 @@ func TestNodeDiskManyDescriptors(t *testing.T) {
 // deleted files; so do four more such files.
 func TestNodeDiskHeldDescriptors(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
-	h.process(t, 900, "/kubepods/poduid-web/"+containerA, "")
-	h.link(t, "/proc/900/fd", "/proc/self/fd")
+	h := newHostOfWeb(t)
+	h.opened(900, "self")
 	d := h.open(t, nil)
 	check := func() {
 		t.Helper()
-		if use := measureOne(t, d); use.OnNodeFS.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
-			t.Errorf("deleted %+v, on nodefs %+v, reason %q", use.OnNodeFS.Deleted, use.NodeFS, use.Reason)
+		if use := measureOne(t, d); use.NodeFS[Deleted].BytesKnown || use.NodeFS.Sum() != exactly(t, h, 6, 7) || use.Reason != "" {
+			t.Errorf("deleted %+v, on nodefs %+v, reason %q", use.NodeFS[Deleted], use.NodeFS.Sum(), use.Reason)
 		}
 	}
 	for i, name := range []string{"deleted files of uid-web", "b", "c", "d", "e"} {
@@ -146,14 +127,14 @@ func TestNodeDiskListsOnlySoMany(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
 	base := "/var/lib/kubelet/pods/uid-web/" + emptyDirs
-	h.file(t, base+"/file")
+	h.file(base + "/file")
 	for i := range maxEntries - 1 {
 		if err := os.Link(h.at(base+"/file"), h.at(filepath.Join(base, strconv.Itoa(i)))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if use := measureOne(t, h.open(t, nil)); use.OnNodeFS.Volumes.BytesKnown || !strings.Contains(use.Reason, "10000 entries or more") {
-		t.Errorf("volumes %+v, reason %q; want that there may be more", use.OnNodeFS.Volumes, use.Reason)
+	if use := measureOne(t, h.open(t, nil)); use.NodeFS[Volumes].BytesKnown || !strings.Contains(use.Reason, "10000 entries or more") {
+		t.Errorf("volumes %+v, reason %q; want that there may be more", use.NodeFS[Volumes], use.Reason)
 	}
 }
 
@@ -161,17 +142,16 @@ func TestNodeDiskListsOnlySoMany(t *testing.T) {
 // one that does not run has none.
 func TestNodeDiskWithoutLogs(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
+	h := newHostOfWeb(t)
 	kernelfiletest.Remove(t, h.at("/var/log/pods/shop_web_uid-web"))
 	d := h.open(t, nil)
-	if use := measureOne(t, d); use.OnNodeFS.Logs.BytesKnown || use.NodeFS.BytesKnown || !strings.Contains(use.Reason, "no logs in /var/log/pods/shop_web_uid-web") {
-		t.Errorf("logs %+v, reason %q; want them unknown", use.OnNodeFS.Logs, use.Reason)
+	if use := measureOne(t, d); use.NodeFS[Logs].BytesKnown || use.NodeFS.Sum().BytesKnown || !strings.Contains(use.Reason, "no logs in /var/log/pods/shop_web_uid-web") {
+		t.Errorf("logs %+v, reason %q; want them unknown", use.NodeFS[Logs], use.Reason)
 	}
 	pod := web()
 	pod.Containers = nil
 	uses, err := d.Measure(t.Context(), measuredAt(), []NodePod{pod})
-	if use := uses[pod.UID]; err != nil || !use.OnNodeFS.Logs.BytesKnown || use.Reason != "" {
+	if use := uses[pod.UID]; err != nil || !use.NodeFS[Logs].BytesKnown || use.Reason != "" {
 		t.Errorf("one that does not run: %+v, %v", use, err)
 	}
 }
@@ -192,13 +172,13 @@ func TestOpenNodeDiskLooksForALayer(t *testing.T) {
 		"none":                     {nil, ""},
 	} {
 		h := newFakeHost(t)
-		h.file(t, snapshots+"/7/fs/tmp/written")
+		h.file(snapshots + "/7/fs/tmp/written")
 		for i, point := range tc.points {
 			if point == "" {
-				h.mounted(t, 60+i, "/run/containerd/x/"+containerA+"/rootfs", snapshots+"/7/fs")
+				h.mounted(60+i, "/run/containerd/x/"+containerA+"/rootfs", snapshots+"/7/fs")
 				continue
 			}
-			h.mounted(t, 60+i, point, gone)
+			h.mounted(60+i, point, gone)
 		}
 		d, err := OpenNodeDisk(NodeDiskOptions{HostRoot: h.root})
 		if want := gone + ": no such file or directory; mount it below " + h.root + " at the same path"; (err != nil) != (tc.want != "") ||

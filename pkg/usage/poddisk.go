@@ -42,8 +42,8 @@ func (m *podDisk) measure(turn *filetree.Turn) error {
 		m.absent = true
 		return nil
 	case err != nil:
-		for p := range partCount {
-			m.fault(p, err)
+		for p := range Deleted {
+			m.fault(p, onBoth, err)
 		}
 		return nil
 	}
@@ -54,22 +54,17 @@ func (m *podDisk) measure(turn *filetree.Turn) error {
 	return turn.Context().Err()
 }
 
-// fault makes a part unknown, where there is an error, on whichever filesystem it is.
-func (m *podDisk) fault(p part, err error) {
+// fault makes a part a lower bound on these filesystems, where there is an error, and keeps the first reason.
+func (m *podDisk) fault(p Part, on where, err error) {
 	if err != nil {
-		m.missing(p, onBoth, err)
+		m.use.add(p, on, FSUse{})
+		m.use.Reason = cmp.Or(m.use.Reason, err.Error())
 	}
-}
-
-// missing makes the sums lower bounds, and keeps the first reason.
-func (m *podDisk) missing(p part, on where, reason error) {
-	m.use.add(p, on, nil, nil)
-	m.use.Reason = cmp.Or(m.use.Reason, reason.Error())
 }
 
 // count counts a directory below one of the host's, and returns the filesystems that it is on. One on
 // none of the node's filesystems is not counted.
-func (m *podDisk) count(p part, base, path string) (on where, err error) {
+func (m *podDisk) count(p Part, base, path string) (on where, err error) {
 	m.disk.opening(m, path)
 	fd, err := m.disk.below(base, path)
 	if errors.Is(err, errNone) {
@@ -86,15 +81,15 @@ func (m *podDisk) count(p part, base, path string) (on where, err error) {
 	}
 	if err != nil {
 		err = fmt.Errorf("counting the %s: %w", p, err)
-		m.fault(p, err)
+		m.fault(p, onBoth, err)
 	}
 	if on == nowhere {
 		return nowhere, err
 	}
 	c := m.turn.Count(fd)
-	m.use.add(p, on, new(uint64(c.Bytes)), new(uint64(c.Inodes))) //nolint:gosec // neither is negative
+	m.use.add(p, on, FSUse{Bytes: c.Bytes, Inodes: c.Inodes, BytesKnown: true, InodesKnown: true})
 	if c.Partial != nil {
-		m.missing(p, on, fmt.Errorf("counting the %s: %w", p, c.Partial))
+		m.fault(p, on, fmt.Errorf("counting the %s: %w", p, c.Partial))
 	}
 	return on, nil
 }
@@ -103,9 +98,9 @@ func (m *podDisk) count(p part, base, path string) (on where, err error) {
 func (m *podDisk) volumes() {
 	dir := filepath.Join(m.pod.UID, emptyDirs)
 	entries, err := m.disk.list(podsDir, dir)
-	m.fault(volumePart, err)
+	m.fault(Volumes, onBoth, err)
 	for _, entry := range entries {
-		_, _ = m.count(volumePart, podsDir, filepath.Join(dir, entry.Name())) // its fault is noted
+		_, _ = m.count(Volumes, podsDir, filepath.Join(dir, entry.Name())) // its fault is noted
 	}
 }
 
@@ -117,18 +112,18 @@ func (m *podDisk) logs() {
 	if err == nil && containers == nil && len(m.pod.Containers) > 0 {
 		err = fmt.Errorf("its containers run and have no logs in %s", filepath.Join(logDir, dir))
 	}
-	if m.fault(logPart, err); err != nil {
+	if m.fault(Logs, onBoth, err); err != nil {
 		return
 	}
-	_, _ = m.count(logPart, logDir, dir) // its fault is noted
+	_, _ = m.count(Logs, logDir, dir) // its fault is noted
 	linked := map[string]bool{}
 	for _, container := range containers {
 		if container.IsDir() {
-			m.fault(logPart, m.findLinked(filepath.Join(dir, container.Name()), linked))
+			m.fault(Logs, onBoth, m.findLinked(filepath.Join(dir, container.Name()), linked))
 		}
 	}
 	for dir := range linked {
-		_, _ = m.count(logPart, linkedLogDir, dir) // its fault is noted
+		_, _ = m.count(Logs, linkedLogDir, dir) // its fault is noted
 	}
 }
 
@@ -153,9 +148,9 @@ func (m *podDisk) findLinked(dir string, into map[string]bool) error {
 func (m *podDisk) layers() {
 	for _, container := range m.pod.Containers {
 		l, err := m.mounts.of(container, m.processes.byContainer[container])
-		m.fault(layerPart, err)
+		m.fault(Layers, onBoth, err)
 		if err == nil {
-			m.roots[l.device], err = m.count(layerPart, l.dir, ".")
+			m.roots[l.device], err = m.count(Layers, l.dir, ".")
 		}
 		m.hidden = cmp.Or(m.hidden, err)
 		if err == nil && m.roots[l.device] == onNodeFS {

@@ -3,7 +3,6 @@ package usage
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -32,30 +31,17 @@ type Stall struct {
 
 // Stalls returns the stalls of each pod, in no particular order. It is called only while the
 // node stalls, so it opens and closes the files each time. Pods that were removed meanwhile
-// are left out. Pods that exist but could not be read are left out too and named by an
-// [UnreadError], with which the others are still returned. Call it from the goroutine that
-// calls Collect.
+// are left out, and errors are as of Collect. Call it from the goroutine that calls Collect.
 func (t *Tree) Stalls() ([]Stall, error) {
-	if t.closed {
-		return nil, errors.New("reading the pods' stalls: the tree is closed")
-	}
 	var stalls []Stall
-	var faults UnreadError
-	for _, c := range t.classes {
-		err := c.each(t.dir(), func(uid, dir string) {
-			stall, err := t.readStall(uid, dir)
-			switch {
-			case err == nil:
-				stalls = append(stalls, stall)
-			case !missing(err):
-				faults.pod(uid, err)
-			}
-		})
-		if err != nil {
-			faults.listing(err)
+	err := t.each(func(p *podFiles) error {
+		stall, fault := t.readStall(p.uid, p.dir)
+		if fault == nil {
+			stalls = append(stalls, stall)
 		}
-	}
-	return stalls, faults.orNil()
+		return fault
+	})
+	return stalls, err
 }
 
 func (t *Tree) readStall(uid, dir string) (Stall, error) {
@@ -106,8 +92,10 @@ func (t *Tree) limitHits1(dir string) (int64, error) {
 	return sum, err
 }
 
-// hitsOf returns how one group on cgroup v1 met its limit.
+// hitsOf returns how one group on cgroup v1 met its limit. What was charged to a group alone is pgpgin of
+// its memory.stat (Documentation/admin-guide/cgroup-v1/memory.rst).
 func (t *Tree) hitsOf(dir string) (int64, error) {
+	charges := func(content []byte) (int64, error) { return kernelfile.Stat(content, "pgpgin ") }
 	var figures [4]int64
 	for i, file := range []string{"memory.failcnt", "memory.usage_in_bytes", "memory.limit_in_bytes", "memory.stat"} {
 		parse := kernelfile.Number
@@ -126,21 +114,9 @@ func (t *Tree) hitsOf(dir string) (int64, error) {
 	return hits, nil
 }
 
-// charges counts how often memory was charged to a group alone, as cgroup v1 tells it
-// (Documentation/admin-guide/cgroup-v1/memory.rst, pgpgin).
-func charges(content []byte) (int64, error) { return kernelfile.Stat(content, "pgpgin ") }
-
 // figure opens a file of a group, takes one figure from it and closes it.
 func (t *Tree) figure(dir, name string, parse func([]byte) (int64, error)) (int64, error) {
 	file := kernelfile.New(filepath.Join(dir, name))
 	defer file.Close()
-	content, err := file.Read(t.content)
-	if err != nil {
-		return 0, err
-	}
-	n, err := parse(content)
-	if err != nil {
-		return 0, fmt.Errorf("reading %s: %w", file.Path(), err)
-	}
-	return n, nil
+	return kernelfile.Parse(&file, t.content, parse)
 }

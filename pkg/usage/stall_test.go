@@ -2,14 +2,12 @@ package usage
 
 import (
 	"cmp"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
@@ -46,25 +44,22 @@ func stallFiles(f files, name, failures, charges, used, limit string) {
 
 func TestStalls(t *testing.T) {
 	t.Parallel()
-	for name, v := range versions() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tree := mustOpen(t, stalledPods(v).Plant(t), "kubepods")
-			got, err := tree.Stalls()
-			if err != nil {
-				t.Fatal(err)
-			}
-			slices.SortFunc(got, func(a, b Stall) int { return cmp.Compare(a.UID, b.UID) })
-			want := []Stall{{UID: "bound", LimitHits: 23 + 100}, {UID: "calm"}} // c1 is at its limit
-			if v == v2 {
-				want[0].LimitHits = 23
-				want[0].Waited, want[0].WaitedKnown = 14917686, true
-				want[1].Waited, want[1].WaitedKnown = 7, true
-			}
-			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("stalls (-want +got):\n%s", diff)
-			}
-		})
+	onV1 := []Stall{{UID: "bound", LimitHits: 23 + 100}, {UID: "calm"}} // c1 is at its limit
+	onV2 := []Stall{{UID: "bound", LimitHits: 23, Waited: 14917686, WaitedKnown: true}, {UID: "calm", Waited: 7, WaitedKnown: true}}
+	withoutPSI := stalledPods(v2)
+	delete(withoutPSI, "kubepods/podcalm/memory.pressure")
+	for name, test := range map[string]struct {
+		node files
+		want []Stall
+	}{
+		"v1": {stalledPods(v1), onV1}, "v1 without pids": {stalledPods(v1NoPIDs), onV1}, "hybrid": {stalledPods(hybrid), onV1},
+		"v2": {stalledPods(v2), onV2}, "v2 without PSI": {withoutPSI, []Stall{onV2[0], {UID: "calm"}}},
+	} {
+		got, err := mustOpen(t, test.node.Plant(t), "kubepods").Stalls()
+		slices.SortFunc(got, func(a, b Stall) int { return cmp.Compare(a.UID, b.UID) })
+		if diff := gocmp.Diff(test.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v, stalls (-want +got):\n%s", name, err, diff)
+		}
 	}
 }
 
@@ -98,66 +93,31 @@ func TestLimitHitsOnCgroup1(t *testing.T) {
 	}
 }
 
-func TestStallsWithoutPSI(t *testing.T) {
-	t.Parallel()
-	pods := stalledPods(v2)
-	delete(pods, "kubepods/podcalm/memory.pressure")
-	stalls, err := mustOpen(t, pods.Plant(t), "kubepods").Stalls()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range stalls {
-		if s.UID == "calm" && (s.WaitedKnown || s.Waited != 0) {
-			t.Errorf("how long it waited is not known: %+v", s)
-		}
-	}
-}
-
 // Unknown is never zero: a pod whose files are spoilt is named and left out.
 func TestStallsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		version version
-		file    string
-	}{
-		{v2, "kubepods/podcalm/memory.events"},
-		{v2, "kubepods/podcalm/memory.pressure"},
-		{v1, "memory/kubepods/podcalm/memory.failcnt"},
-		{v1, "memory/kubepods/podcalm/memory.usage_in_bytes"},
-		{v1, "memory/kubepods/podcalm/memory.limit_in_bytes"},
+	for file, version := range map[string]version{
+		"kubepods/podcalm/memory.events": v2, "kubepods/podcalm/memory.pressure": v2,
+		"memory/kubepods/podcalm/memory.failcnt": v1, "memory/kubepods/podcalm/memory.usage_in_bytes": v1,
+		"memory/kubepods/podcalm/memory.limit_in_bytes": v1, "memory/kubepods/burstable/podbound/c2/memory.failcnt": v1,
 	} {
 		for name, content := range map[string]string{
 			"empty": "", "cut off": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1", "negative": "-1\n",
 			"max": "max\n", "NUL bytes": "\x00\x00\n", "a directory": directory, "huge": strings.Repeat("9", statMax),
 		} {
-			t.Run(filepath.Base(test.file)+"/"+name, func(t *testing.T) {
+			t.Run(filepath.Base(file)+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				root := stalledPods(test.version).Plant(t)
+				root := stalledPods(version).Plant(t)
 				tree := mustOpen(t, root, "kubepods")
-				kernelfiletest.Put(t, filepath.Join(root, test.file), content)
+				kernelfiletest.Put(t, filepath.Join(root, file), content)
 				got, err := tree.Stalls()
-				if faults := faultsOf(err); len(faults) != 1 || !strings.Contains(faults[0].Error(), "podcalm") {
-					t.Errorf("error %v; want one that names the pod", err)
+				if faults := faultsOf(err); len(faults) != 1 || !strings.Contains(faults[0].Error(), filepath.Base(file)) {
+					t.Errorf("error %v; want one that names the file", err)
 				}
-				if len(got) != 1 || got[0].UID != "bound" {
+				if len(got) != 1 || strings.Contains(file, got[0].UID) {
 					t.Errorf("stalls %+v, want those of the other pod", got)
 				}
 			})
 		}
-	}
-}
-
-func TestStallsOfAPodThatHasGone(t *testing.T) {
-	t.Parallel()
-	pods := stalledPods(v2)
-	delete(pods, "kubepods/podcalm/memory.events") // removed while it was read
-	stalls, err := mustOpen(t, pods.Plant(t), "kubepods").Stalls()
-	if err != nil || len(stalls) != 1 {
-		t.Errorf("%+v, %v; want the other pod alone", stalls, err)
-	}
-	closed := mustOpen(t, stalledPods(v2).Plant(t), "kubepods")
-	_ = closed.Close()
-	if stalls, err := closed.Stalls(); err == nil || errors.Is(err, unix.ENOENT) {
-		t.Errorf("%+v, %v from a closed tree", stalls, err)
 	}
 }

@@ -48,22 +48,17 @@ func TestFetchSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uses := DiskUses(summary, false, map[string][]string{"u1": {"cache"}})
-	all := FSUse{Bytes: 123, BytesKnown: true, Inodes: 13, InodesKnown: true}
-	parts := Parts{Layers: knownUse(100, 10), Logs: knownUse(20, 2), Volumes: knownUse(3, 1)}
-	want := DiskUse{
-		NodeFS: all, ImageFS: all, OnNodeFS: parts, OnImageFS: parts,
-		Time: time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC),
-	}
-	if diff := gocmp.Diff(map[string]DiskUse{"u1": want}, uses); diff != "" {
-		t.Errorf("uses (-want +got):\n%s", diff)
-	}
-	// Images have their own filesystem: each part is on one of the two.
-	none := knownUse(0, 0)
-	want.NodeFS, want.OnNodeFS.Layers = knownUse(23, 3), none
-	want.ImageFS, want.OnImageFS.Logs, want.OnImageFS.Volumes = parts.Layers, none, none
-	if diff := gocmp.Diff(want, DiskUses(summary, true, map[string][]string{"u1": {"cache"}})["u1"]); diff != "" {
-		t.Errorf("with images of their own (-want +got):\n%s", diff)
+	layers, logs, volumes, none := knownUse(100, 10), knownUse(20, 2), knownUse(3, 1), knownUse(0, 0)
+	all := Parts{layers, logs, volumes}
+	for dedicated, want := range map[bool]DiskUse{
+		false: {NodeFS: all, ImageFS: all},
+		true:  {NodeFS: Parts{none, logs, volumes}, ImageFS: Parts{layers, none, none}}, // each part is on one of the two
+	} {
+		want.Time = time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC)
+		got := DiskUses(summary, dedicated, map[string][]string{"u1": {"cache"}})
+		if diff := gocmp.Diff(map[string]DiskUse{"u1": want}, got); diff != "" {
+			t.Errorf("images of their own %t (-want +got):\n%s", dedicated, diff)
+		}
 	}
 }
 
@@ -112,9 +107,9 @@ func TestFetchSummaryRefuses(t *testing.T) {
 	}
 }
 
-// TestFetchSummaryEndsWithItsContext: a kubelet that never responds, or whose response never
-// ends, does not block evictd.
-func TestFetchSummaryEndsWithItsContext(t *testing.T) {
+// TestFetchSummaryWithoutAnAnswer: a kubelet that never responds, or whose response never ends, does not
+// block evictd; nor does an address where none is.
+func TestFetchSummaryWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]string{"no answer": "", "half an answer": summaryText[:50]} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -131,17 +126,12 @@ func TestFetchSummaryEndsWithItsContext(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, summary, err)
 		}
 	}
-}
-
-func TestFetchSummaryUnreachable(t *testing.T) {
-	t.Parallel()
-	server := kubelet(t, answer(200, "application/json", summaryText))
-	server.Close()
-	if summary, err := FetchSummary(t.Context(), server.Client(), server.URL); err == nil {
-		t.Errorf("got %+v", summary)
-	}
-	if _, err := FetchSummary(t.Context(), server.Client(), "://"); err == nil {
-		t.Error("fetched from no address")
+	gone := kubelet(t, nil)
+	gone.Close()
+	for _, address := range []string{gone.URL, "://"} {
+		if summary, err := FetchSummary(t.Context(), gone.Client(), address); err == nil {
+			t.Errorf("%s: got %+v", address, summary)
+		}
 	}
 }
 
@@ -155,115 +145,100 @@ func knownUse(bytes, inodes int64) FSUse {
 
 func TestDiskUses(t *testing.T) {
 	t.Parallel()
-	taken := time.Unix(1000, 0)
-	figure := uint64(7)
+	container := func(layer, logs *statsapi.FsStats) statsapi.ContainerStats {
+		return statsapi.ContainerStats{Rootfs: layer, Logs: logs}
+	}
 	volume := func(name string, s *statsapi.FsStats) statsapi.VolumeStats {
 		return statsapi.VolumeStats{Name: name, FsStats: *s}
 	}
-	two := []statsapi.ContainerStats{
-		{Rootfs: stats(100, 10), Logs: stats(20, 2)}, {Rootfs: stats(200, 20), Logs: stats(40, 4)},
-	}
-	volumes := []statsapi.VolumeStats{volume("cache", stats(1000, 100)), volume("claim", stats(9999, 999)), volume("config", stats(1, 1))}
-	huge := uint64(1) << 63
-	tests := map[string]struct {
-		pod       statsapi.PodStats
-		dedicated bool
-		volumes   map[string][]string
-		want      DiskUse
+	type containers = []statsapi.ContainerStats
+	two := containers{container(stats(100, 10), stats(20, 2)), container(stats(200, 20), stats(40, 4))}
+	figure, huge, taken := uint64(7), uint64(1)<<63, metav1.Unix(1000, 0)
+	const at = true // all figures have a time
+	atLeast := func(bytes, inodes int64) FSUse { return FSUse{Bytes: bytes, Inodes: inodes} }
+	bytesOf := func(bytes, inodes int64) FSUse { return FSUse{Bytes: bytes, BytesKnown: true, Inodes: inodes} }
+	inodesOf := func(bytes, inodes int64) FSUse { return FSUse{Bytes: bytes, Inodes: inodes, InodesKnown: true} }
+	for name, tc := range map[string]struct {
+		containers    containers
+		dedicated     bool
+		volumes       []string // nil: it is not known which count
+		nodefs, image FSUse
+		timed         bool
 	}{
-		"one filesystem": {
-			pod: statsapi.PodStats{Containers: two, VolumeStats: volumes}, volumes: map[string][]string{"u": {"cache", "config"}},
-			want: DiskUse{NodeFS: knownUse(1361, 137), ImageFS: knownUse(1361, 137), Time: taken},
-		},
-		"dedicated imagefs": {
-			pod: statsapi.PodStats{Containers: two, VolumeStats: volumes}, volumes: map[string][]string{"u": {"cache", "config"}}, dedicated: true,
-			want: DiskUse{NodeFS: knownUse(1061, 107), ImageFS: knownUse(300, 30), Time: taken},
-		},
-		"no volume that counts": {
-			pod: statsapi.PodStats{Containers: two, VolumeStats: volumes}, volumes: map[string][]string{"u": nil},
-			want: DiskUse{NodeFS: knownUse(360, 36), ImageFS: knownUse(360, 36), Time: taken},
-		},
-		"volumes unknown": {
-			pod: statsapi.PodStats{Containers: two, VolumeStats: volumes}, volumes: map[string][]string{"other": nil}, dedicated: true,
-			want: DiskUse{NodeFS: FSUse{Bytes: 60, Inodes: 6}, ImageFS: knownUse(300, 30)},
-		},
-		"volume not measured yet": {
-			pod: statsapi.PodStats{Containers: two}, volumes: map[string][]string{"u": {"cache"}},
-			want: DiskUse{NodeFS: FSUse{Bytes: 360, Inodes: 36}, ImageFS: FSUse{Bytes: 360, Inodes: 36}},
-		},
-		"no writable layer": {
-			pod:     statsapi.PodStats{Containers: []statsapi.ContainerStats{{Logs: stats(20, 2)}, {Rootfs: stats(1, 1), Logs: stats(1, 1)}}},
-			volumes: map[string][]string{"u": nil}, dedicated: true,
-			want: DiskUse{NodeFS: knownUse(21, 3), ImageFS: FSUse{Bytes: 1, Inodes: 1}},
-		},
-		"no logs": {
-			pod:     statsapi.PodStats{Containers: []statsapi.ContainerStats{{Rootfs: stats(20, 2)}}},
-			volumes: map[string][]string{"u": nil}, dedicated: true,
-			want: DiskUse{ImageFS: knownUse(20, 2)},
-		},
-		"no bytes": {
-			pod: statsapi.PodStats{Containers: []statsapi.ContainerStats{{
-				Rootfs: &statsapi.FsStats{Time: metav1.Unix(1000, 0), InodesUsed: &figure}, Logs: stats(1, 1),
-			}}},
-			volumes: map[string][]string{"u": nil},
-			want: DiskUse{
-				NodeFS: FSUse{Bytes: 1, Inodes: 8, InodesKnown: true}, ImageFS: FSUse{Bytes: 1, Inodes: 8, InodesKnown: true}, Time: taken,
-			},
-		},
-		"no inodes": {
-			pod: statsapi.PodStats{Containers: []statsapi.ContainerStats{{
-				Rootfs: stats(1, 1), Logs: &statsapi.FsStats{Time: metav1.Unix(1000, 0), UsedBytes: &figure},
-			}}},
-			volumes: map[string][]string{"u": nil},
-			want: DiskUse{
-				NodeFS: FSUse{Bytes: 8, BytesKnown: true, Inodes: 1}, ImageFS: FSUse{Bytes: 8, BytesKnown: true, Inodes: 1}, Time: taken,
-			},
-		},
-		"no time": {
-			pod: statsapi.PodStats{Containers: []statsapi.ContainerStats{{
-				Rootfs: stats(1, 1), Logs: &statsapi.FsStats{UsedBytes: &figure, InodesUsed: &figure},
-			}}},
-			volumes: map[string][]string{"u": nil},
-			want:    DiskUse{NodeFS: knownUse(8, 8), ImageFS: knownUse(8, 8)},
-		},
-		"too large": {
-			pod:     statsapi.PodStats{Containers: []statsapi.ContainerStats{{Rootfs: stats(huge, 1), Logs: stats(1, 1)}}},
-			volumes: map[string][]string{"u": nil},
-			want: DiskUse{
-				NodeFS: FSUse{Bytes: 1, Inodes: 2, InodesKnown: true}, ImageFS: FSUse{Bytes: 1, Inodes: 2, InodesKnown: true}, Time: taken,
-			},
-		},
-		"too large together": {
-			pod:     statsapi.PodStats{Containers: []statsapi.ContainerStats{{Rootfs: stats(huge-1, 1), Logs: stats(huge-1, 1)}}},
-			volumes: map[string][]string{"u": nil},
-			want: DiskUse{
-				NodeFS:  FSUse{Bytes: math.MaxInt64, Inodes: 2, InodesKnown: true},
-				ImageFS: FSUse{Bytes: math.MaxInt64, Inodes: 2, InodesKnown: true}, Time: taken,
-			},
-		},
-	}
-	for name, tc := range tests {
+		"one filesystem":          {two, false, []string{"cache", "config"}, knownUse(1361, 137), knownUse(1361, 137), at},
+		"dedicated imagefs":       {two, true, []string{"cache", "config"}, knownUse(1061, 107), knownUse(300, 30), at},
+		"no volume that counts":   {two, false, []string{}, knownUse(360, 36), knownUse(360, 36), at},
+		"volumes unknown":         {two, true, nil, atLeast(60, 6), knownUse(300, 30), false},
+		"volume not measured yet": {two, false, []string{"new"}, atLeast(360, 36), atLeast(360, 36), false},
+		"no writable layer":       {containers{container(nil, stats(20, 2)), container(stats(1, 1), stats(1, 1))}, true, []string{}, knownUse(21, 3), atLeast(1, 1), false},
+		"no logs":                 {containers{container(stats(20, 2), nil)}, true, []string{}, atLeast(0, 0), knownUse(20, 2), false},
+		"no bytes":                {containers{container(&statsapi.FsStats{Time: taken, InodesUsed: &figure}, stats(1, 1))}, false, []string{}, inodesOf(1, 8), inodesOf(1, 8), at},
+		"no inodes":               {containers{container(stats(1, 1), &statsapi.FsStats{Time: taken, UsedBytes: &figure})}, false, []string{}, bytesOf(8, 1), bytesOf(8, 1), at},
+		"no time":                 {containers{container(stats(1, 1), &statsapi.FsStats{UsedBytes: &figure, InodesUsed: &figure})}, false, []string{}, knownUse(8, 8), knownUse(8, 8), false},
+		"too large":               {containers{container(stats(huge, 1), stats(1, 1))}, false, []string{}, inodesOf(1, 2), inodesOf(1, 2), at},
+		"too large together":      {containers{container(stats(huge-1, 1), stats(huge-1, 1))}, false, []string{}, inodesOf(math.MaxInt64, 2), inodesOf(math.MaxInt64, 2), at},
+		"no container":            {nil, false, []string{}, FSUse{}, FSUse{}, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.pod.PodRef.UID = "u"
-			got := DiskUses(&statsapi.Summary{Pods: []statsapi.PodStats{tc.pod}}, tc.dedicated, tc.volumes)
-			sums := got["u"]
-			sums.OnNodeFS, sums.OnImageFS = Parts{}, Parts{} // TestFetchSummary has these
-			if diff := gocmp.Diff(tc.want, sums); diff != "" || len(got) != 1 {
-				t.Errorf("%d pods, use (-want +got):\n%s", len(got), diff)
+			volumes := map[string][]string{"other": nil}
+			if tc.volumes != nil {
+				volumes["u"] = tc.volumes
+			}
+			got := DiskUses(&statsapi.Summary{Pods: []statsapi.PodStats{{Containers: two}, {
+				PodRef: statsapi.PodReference{UID: "u"}, Containers: tc.containers,
+				VolumeStats: []statsapi.VolumeStats{volume("cache", stats(1000, 100)), volume("claim", stats(9999, 999)), volume("config", stats(1, 1))},
+			}}}, tc.dedicated, volumes)
+			use, found := got["u"]
+			if found != (tc.containers != nil) || len(got) > 1 || use.NodeFS.Sum() != tc.nodefs || use.ImageFS.Sum() != tc.image {
+				t.Errorf("got %+v; want %+v on nodefs, %+v on imagefs", got, tc.nodefs, tc.image)
+			}
+			if found && use.Time.Equal(taken.Time) != tc.timed || !tc.timed && !use.Time.IsZero() {
+				t.Errorf("the figures are of %s", use.Time)
 			}
 		})
 	}
 }
 
-func TestDiskUsesLeavesOut(t *testing.T) {
+// CRI-O can keep images on their own filesystem and writable layers on nodefs. A pod's
+// layers then count to nodefs; counted to imagefs they would select the wrong victim.
+func TestFaultLayersOnNodeFSBesideImages(t *testing.T) {
 	t.Parallel()
-	summary := &statsapi.Summary{Pods: []statsapi.PodStats{
-		{PodRef: statsapi.PodReference{UID: "no container"}},
-		{Containers: []statsapi.ContainerStats{{Rootfs: stats(1, 1), Logs: stats(1, 1)}}},
-	}}
-	if got := DiskUses(summary, false, map[string][]string{"no container": nil, "": nil}); len(got) != 0 {
-		t.Errorf("got %+v", got)
+	filesystem := func(capacity, used uint64) *statsapi.FsStats {
+		return &statsapi.FsStats{CapacityBytes: &capacity, AvailableBytes: new(capacity / 2), UsedBytes: &used}
+	}
+	type runtime = statsapi.RuntimeStats
+	root, images, third := filesystem(1000, 1), filesystem(4000, 2), filesystem(9000, 1)
+	both, logs, layer, none := knownUse(120, 12), knownUse(20, 2), knownUse(100, 10), knownUse(0, 0)
+	for name, test := range map[string]struct {
+		dedicated     bool
+		runtime       *runtime
+		nodefs, image FSUse
+		split         bool
+	}{
+		"layers are on nodefs":                             {true, &runtime{ImageFs: images, ContainerFs: root}, both, none, true},
+		"two disks of the same size":                       {true, &runtime{ImageFs: filesystem(1000, 2), ContainerFs: root}, both, none, true},
+		"nothing is known but what is stored":              {true, &runtime{ImageFs: &statsapi.FsStats{UsedBytes: new(uint64(1))}, ContainerFs: &statsapi.FsStats{}}, both, none, true},
+		"layers are with the images":                       {true, &runtime{ImageFs: images, ContainerFs: filesystem(4000, 2)}, logs, layer, false},
+		"layers have a third filesystem":                   {true, &runtime{ImageFs: images, ContainerFs: third}, logs, layer, false},
+		"a kubelet that does not tell of it":               {true, &runtime{ImageFs: images}, logs, layer, false},
+		"a kubelet that tells nothing":                     {true, nil, logs, layer, false},
+		"what is read as imagefs is nodefs as well":        {false, &runtime{ImageFs: images, ContainerFs: root}, both, both, true},
+		"images and layers are on a disk that is not seen": {false, &runtime{ImageFs: images, ContainerFs: images}, logs, logs, true},
+		"that, by a kubelet without containerFs":           {false, &runtime{ImageFs: images}, logs, logs, true},
+		"one filesystem":                                   {false, &runtime{ImageFs: root, ContainerFs: root}, both, both, false},
+		"one filesystem, or so it seems":                   {false, nil, both, both, false},
+	} {
+		got := DiskUses(&statsapi.Summary{
+			Node: statsapi.NodeStats{Fs: filesystem(1000, 700), Runtime: test.runtime},
+			Pods: []statsapi.PodStats{{
+				PodRef:     statsapi.PodReference{UID: "u"},
+				Containers: []statsapi.ContainerStats{{Rootfs: stats(100, 10), Logs: stats(20, 2)}},
+			}},
+		}, test.dedicated, map[string][]string{"u": nil})["u"]
+		if got.NodeFS.Sum() != test.nodefs || got.ImageFS.Sum() != test.image || got.SplitLayers != test.split {
+			t.Errorf("%s: %+v; want %+v on nodefs, %+v on imagefs, split %t", name, got, test.nodefs, test.image, test.split)
+		}
 	}
 }
 
@@ -276,7 +251,7 @@ func FuzzSummary(f *testing.F) {
 			return
 		}
 		for uid, use := range DiskUses(summary, dedicated, map[string][]string{"u": nil, "u1": {"cache"}}) {
-			for _, fs := range []FSUse{use.NodeFS, use.ImageFS} {
+			for _, fs := range []FSUse{use.NodeFS.Sum(), use.ImageFS.Sum()} {
 				if fs.Bytes < 0 || fs.Inodes < 0 {
 					t.Errorf("pod %q uses %+v", uid, fs)
 				}

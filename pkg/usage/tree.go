@@ -53,6 +53,31 @@ func (p *Pod) Reclaim() int64 {
 	return sum
 }
 
+// UnreadError says which pods exist but could not be read. The readings of the others are
+// returned with it.
+type UnreadError struct {
+	// Pods are the UIDs of pods whose cgroups exist but could not be read; nil when there
+	// are none.
+	Pods []string
+	// ListingFailed says that a directory of pods could not be listed: pods that were
+	// created since the previous listing are missing, also from Pods.
+	ListingFailed bool
+	// Faults has one fault for each of Pods and for each such directory, with the name of
+	// its file.
+	Faults []error
+}
+
+// Error returns the first fault and the number of all.
+func (u *UnreadError) Error() string {
+	if len(u.Faults) == 1 {
+		return u.Faults[0].Error()
+	}
+	return fmt.Sprintf("%s (and %d more that could not be read)", u.Faults[0], len(u.Faults)-1)
+}
+
+// Unwrap returns every fault, for errors.Is.
+func (u *UnreadError) Unwrap() []error { return u.Faults }
+
 // Buffer sizes. A memory.stat has 1,000 to 3,000 bytes; a file that fills its buffer is not
 // the expected one.
 const (
@@ -70,20 +95,12 @@ const podFileCount = 3
 type Tree struct {
 	hierarchy kernelfile.Hierarchy
 	kubepods  string // with a leading slash
-	classes   []*podClass
+	classes   [3]class
 	content   []byte // of a file
 	listing   []byte // of a directory
-	round     uint64 // counts calls of Collect
+	round     uint64 // counts calls of Collect and Stalls
 	most      uint64 // pods whose files may be kept open
 	kept      uint64 // pods whose files are
-	closed    bool
-}
-
-// podClass is a class with its pods of the last round, by the names of their cgroups.
-type podClass struct {
-	class
-	path string // in the memory hierarchy
-	pods map[string]*podFiles
 }
 
 // podFiles are the files of one pod.
@@ -91,7 +108,6 @@ type podFiles struct {
 	uid               string
 	dir               string // in the memory hierarchy
 	stat, usage, pids kernelfile.File
-	countsTasks       bool
 	kept              bool   // its files are kept open
 	round             uint64 // when its directory was last seen
 }
@@ -114,12 +130,10 @@ func Open(mount, kubepods string) (*Tree, error) {
 		content:   make([]byte, statMax),
 		listing:   make([]byte, listingMax),
 	}
-	for _, c := range classesOf(t.kubepods) {
-		t.classes = append(t.classes, &podClass{
-			class: c,
-			path:  filepath.Join(t.dir(), c.dir),
-			pods:  map[string]*podFiles{},
-		})
+	t.classes = classesOf(t.kubepods)
+	for i := range t.classes {
+		c := &t.classes[i]
+		c.path, c.pods = filepath.Join(t.dir(), c.dir), map[string]*podFiles{}
 	}
 	if err := t.check(); err != nil {
 		return nil, err
@@ -146,30 +160,7 @@ func (t *Tree) check() error {
 // cannot be listed. Any other error comes without pods.
 func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 	into = into[:0]
-	if t.closed {
-		return into, errors.New("collecting pods: the tree is closed")
-	}
-	t.round++
-	var faults UnreadError
-	for _, c := range t.classes {
-		err := t.list(c)
-		switch {
-		case err == nil:
-		case c.dir == "" && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)):
-			return into, fmt.Errorf("listing the pods: %w", err) // there is no kubepods
-		case errors.Is(err, unix.ENOENT):
-			t.forget(c) // the kubelet makes this class when it needs it
-		default:
-			faults.listing(err) // the open files can still be read
-		}
-		into = t.read(c, into, &faults)
-	}
-	return into, faults.orNil()
-}
-
-// read appends the pods of a class.
-func (t *Tree) read(c *podClass, into []Pod, faults *UnreadError) []Pod {
-	for name, p := range c.pods {
+	err := t.each(func(p *podFiles) error {
 		pod, err := t.readPod(p)
 		if !p.kept && t.kept < t.most {
 			p.kept = true
@@ -177,16 +168,53 @@ func (t *Tree) read(c *podClass, into []Pod, faults *UnreadError) []Pod {
 		} else if !p.kept {
 			p.close()
 		}
-		switch {
-		case err == nil:
+		if err == nil {
 			into = append(into, pod)
-		case p.gone(err):
-			t.drop(c, name)
-		default:
-			faults.pod(p.uid, err)
+		}
+		return err
+	})
+	return into, err
+}
+
+// each lists the pods and reads each of them.
+func (t *Tree) each(read func(p *podFiles) error) error {
+	t.round++
+	var faults UnreadError
+	for i := range t.classes {
+		c := &t.classes[i]
+		if err := t.see(c, &faults); err != nil {
+			return err
+		}
+		for name, p := range c.pods {
+			switch err := read(p); {
+			case err == nil:
+			case p.gone(err):
+				t.drop(c, name)
+			default:
+				faults.Pods, faults.Faults = append(faults.Pods, p.uid), append(faults.Faults, err)
+			}
 		}
 	}
-	return into
+	if len(faults.Faults) == 0 {
+		return nil
+	}
+	unread := faults // a copy: so only a fault allocates
+	return &unread
+}
+
+// see lists the pods of a class. An error says that there is no kubepods.
+func (t *Tree) see(c *class, faults *UnreadError) error {
+	err := t.list(c)
+	switch {
+	case err == nil:
+	case c.dir == "" && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)):
+		return fmt.Errorf("listing the pods: %w", err)
+	case errors.Is(err, unix.ENOENT):
+		t.forget(c) // the kubelet makes this class when it needs it
+	default: // the open files can still be read
+		faults.ListingFailed, faults.Faults = true, append(faults.Faults, fmt.Errorf("listing the pods: %w", err))
+	}
+	return nil
 }
 
 func (t *Tree) readPod(p *podFiles) (Pod, error) {
@@ -198,7 +226,7 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 	if err = pod.take(&stat, usage); err != nil {
 		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path(), err)
 	}
-	if !p.countsTasks {
+	if t.hierarchy.PIDs == "" {
 		return pod, nil
 	}
 	pod.Tasks, err = p.pids.Number(t.content)
@@ -224,51 +252,47 @@ func (p *podFiles) gone(err error) bool {
 func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
 
 // list updates the pods of a class from its directory.
-func (t *Tree) list(c *podClass) error {
+func (t *Tree) list(c *class) error {
 	fd, err := unix.Open(c.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = t.seeAll(c, fd)
+		_ = unix.Close(fd) // nothing was written
+	}
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", c.path, err)
-	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written
-	for {
-		size, err := unix.ReadDirent(fd, t.listing)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", c.path, err)
-		}
-		if size == 0 {
-			break
-		}
-		if err := t.seeAll(c, t.listing[:size]); err != nil {
-			return fmt.Errorf("reading %s: %w", c.path, err)
-		}
 	}
 	t.forget(c)
 	return nil
 }
 
-// seeAll records the directories in a listing that are a pod's. A filesystem may not report types;
-// something else with a pod's name fails when it is read.
-func (t *Tree) seeAll(c *podClass, listing []byte) error {
-	for len(listing) > 0 {
-		entry, rest, err := filetree.NextEntry(listing)
-		if err != nil {
+// seeAll records the directories that are a pod's. A filesystem may not report types; something else with
+// a pod's name fails when it is read.
+func (t *Tree) seeAll(c *class, dir int) error {
+	for {
+		size, err := unix.ReadDirent(dir, t.listing)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || size == 0 {
 			return err
 		}
-		listing = rest
-		name := entry.Name[:len(entry.Name)-1]
-		if known := c.pods[string(name)]; known != nil {
-			known.round = t.round
-		} else if c.holds(name) && (entry.Kind == unix.DT_DIR || entry.Kind == unix.DT_UNKNOWN) {
-			c.pods[string(name)] = t.newPod(c, string(name))
+		for listing := t.listing[:size]; len(listing) > 0; {
+			entry, rest, err := filetree.NextEntry(listing)
+			if err != nil {
+				return err
+			}
+			listing = rest
+			name := entry.Name[:len(entry.Name)-1]
+			if known := c.pods[string(name)]; known != nil {
+				known.round = t.round
+			} else if c.holds(name) && (entry.Kind == unix.DT_DIR || entry.Kind == unix.DT_UNKNOWN) {
+				c.pods[string(name)] = t.newPod(c, string(name))
+			}
 		}
 	}
-	return nil
 }
 
-func (t *Tree) newPod(c *podClass, name string) *podFiles {
+func (t *Tree) newPod(c *class, name string) *podFiles {
 	usage := "memory.usage_in_bytes"
 	if t.hierarchy.Unified {
 		usage = "memory.current"
@@ -276,18 +300,17 @@ func (t *Tree) newPod(c *podClass, name string) *podFiles {
 	below := filepath.Join(t.kubepods, c.dir, name)
 	dir := filepath.Join(t.hierarchy.Memory, below)
 	return &podFiles{
-		uid:         c.uid(name),
-		dir:         dir,
-		stat:        kernelfile.New(filepath.Join(dir, "memory.stat")),
-		usage:       kernelfile.New(filepath.Join(dir, usage)),
-		pids:        kernelfile.New(filepath.Join(t.hierarchy.PIDs, below, "pids.current")),
-		countsTasks: t.hierarchy.PIDs != "",
-		round:       t.round,
+		uid:   c.uid(name),
+		dir:   dir,
+		stat:  kernelfile.New(filepath.Join(dir, "memory.stat")),
+		usage: kernelfile.New(filepath.Join(dir, usage)),
+		pids:  kernelfile.New(filepath.Join(t.hierarchy.PIDs, below, "pids.current")),
+		round: t.round,
 	}
 }
 
 // forget drops the pods that were not seen in this round.
-func (t *Tree) forget(c *podClass) {
+func (t *Tree) forget(c *class) {
 	for name, p := range c.pods {
 		if p.round != t.round {
 			t.drop(c, name)
@@ -295,7 +318,7 @@ func (t *Tree) forget(c *podClass) {
 	}
 }
 
-func (t *Tree) drop(c *podClass, name string) {
+func (t *Tree) drop(c *class, name string) {
 	if p := c.pods[name]; p.kept {
 		p.close()
 		t.kept--
@@ -325,10 +348,11 @@ func (t *Tree) group(uid string) (string, error) {
 		return "", err
 	}
 	for _, c := range t.classes {
-		_, err := os.Stat(filepath.Join(c.path, c.name(uid)))
+		group := filepath.Join(t.kubepods, c.dir, c.name(uid))
+		_, err := os.Stat(filepath.Join(t.hierarchy.Memory, group))
 		switch {
 		case err == nil:
-			return filepath.Join(t.kubepods, c.dir, c.name(uid)), nil
+			return group, nil
 		case !errors.Is(err, os.ErrNotExist):
 			return "", fmt.Errorf("looking for the pod's cgroup: %w", err)
 		}
@@ -336,13 +360,11 @@ func (t *Tree) group(uid string) (string, error) {
 	return "", nil
 }
 
-// Close closes all files, which cannot fail. Collect returns an error after it.
+// Close closes all files, which cannot fail. Collect opens them again.
 func (t *Tree) Close() error {
-	t.closed = true
-	for _, c := range t.classes {
-		for name := range c.pods {
-			t.drop(c, name)
-		}
+	t.round++
+	for i := range t.classes {
+		t.forget(&t.classes[i])
 	}
 	return nil
 }

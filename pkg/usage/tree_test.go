@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -29,26 +28,19 @@ const (
 // layouts are kubepods cgroups with the cgroups of the four pods in them, as the
 // kubelet's drivers name them.
 func layouts() map[string][]string {
-	underscored := func(uid string) string { return strings.ReplaceAll(uid, "-", "_") }
+	cgroupfs := []string{"pod" + guaranteedUID, "burstable/pod" + burstableUID, "besteffort/pod" + bestEffortUID, "burstable/pod" + staticUID}
+	systemd := func(name string) []string {
+		pod := func(class, uid string) string {
+			return name + class + "-pod" + strings.ReplaceAll(uid, "-", "_") + ".slice"
+		}
+		return []string{
+			pod("", guaranteedUID), name + "-burstable.slice/" + pod("-burstable", burstableUID),
+			name + "-besteffort.slice/" + pod("-besteffort", bestEffortUID), name + "-burstable.slice/" + pod("-burstable", staticUID),
+		}
+	}
 	return map[string][]string{
-		"/kubepods": {
-			"pod" + guaranteedUID, "burstable/pod" + burstableUID, "besteffort/pod" + bestEffortUID, "burstable/pod" + staticUID,
-		},
-		"/other/kubepods": {
-			"pod" + guaranteedUID, "burstable/pod" + burstableUID, "besteffort/pod" + bestEffortUID, "burstable/pod" + staticUID,
-		},
-		"/kubepods.slice": {
-			"kubepods-pod" + underscored(guaranteedUID) + ".slice",
-			"kubepods-burstable.slice/kubepods-burstable-pod" + underscored(burstableUID) + ".slice",
-			"kubepods-besteffort.slice/kubepods-besteffort-pod" + underscored(bestEffortUID) + ".slice",
-			"kubepods-burstable.slice/kubepods-burstable-pod" + staticUID + ".slice",
-		},
-		"/kubelet.slice/kubelet-kubepods.slice": {
-			"kubelet-kubepods-pod" + underscored(guaranteedUID) + ".slice",
-			"kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod" + underscored(burstableUID) + ".slice",
-			"kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" + underscored(bestEffortUID) + ".slice",
-			"kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod" + staticUID + ".slice",
-		},
+		"/kubepods": cgroupfs, "/other/kubepods": cgroupfs,
+		"/kubepods.slice": systemd("kubepods"), "/kubelet.slice/kubelet-kubepods.slice": systemd("kubelet-kubepods"),
 	}
 }
 
@@ -100,27 +92,21 @@ func TestCollect(t *testing.T) {
 					t.Fatalf("FindKubepods is %q, %v; want %q", found, err, kubepods)
 				}
 				tree := mustOpen(t, mount, found)
-				counts := version != v1NoPIDs
-				tasks := func(n int64) int64 {
-					if counts {
-						return n
-					}
-					return 0
-				}
-				tells := version == v2
-				kernel := func(n int64) int64 {
-					if tells {
-						return n
-					}
-					return 0
-				}
 				want := []Pod{
-					{UID: guaranteedUID, WorkingSet: 700, Anonymous: 500, Shared: 50, Kernel: kernel(60), KernelKnown: tells, Tasks: tasks(3), TasksKnown: counts},
-					{UID: burstableUID, WorkingSet: 1600, Anonymous: 600, Shared: 60, KernelKnown: tells, Tasks: tasks(4), TasksKnown: counts},
-					{UID: bestEffortUID, WorkingSet: 2500, Anonymous: 700, Shared: 70, KernelKnown: tells, Tasks: tasks(5), TasksKnown: counts},
-					{UID: staticUID, WorkingSet: 0, Anonymous: 800, Shared: 80, KernelKnown: tells, Tasks: tasks(6), TasksKnown: counts},
+					{UID: guaranteedUID, WorkingSet: 700, Anonymous: 500, Shared: 50, Kernel: 60, Tasks: 3},
+					{UID: burstableUID, WorkingSet: 1600, Anonymous: 600, Shared: 60, Tasks: 4},
+					{UID: bestEffortUID, WorkingSet: 2500, Anonymous: 700, Shared: 70, Tasks: 5},
+					{UID: staticUID, WorkingSet: 0, Anonymous: 800, Shared: 80, Tasks: 6},
 				}
-				if reclaim := want[0].Reclaim(); reclaim != 550+kernel(60) {
+				for i := range want {
+					if want[i].TasksKnown = version != v1NoPIDs; !want[i].TasksKnown {
+						want[i].Tasks = 0
+					}
+					if want[i].KernelKnown = version == v2; !want[i].KernelKnown {
+						want[i].Kernel = 0
+					}
+				}
+				if reclaim := want[0].Reclaim(); reclaim != 550+want[0].Kernel {
 					t.Errorf("the first pod's end frees %d", reclaim)
 				}
 				var pods []Pod
@@ -153,15 +139,18 @@ func twoPods(t *testing.T, v version) (mount, memory, pids string) {
 }
 
 // TestUnknownIsNeverZero spoils, one by one, each file that a pod is read from: that pod is
-// left out and named, and the other one is still returned.
+// left out and named, and the other one is still returned. A file that is missing from a group that is
+// there is a fault, and not a removed pod; without the pids controller the tasks are unknown, and not zero.
 func TestUnknownIsNeverZero(t *testing.T) {
 	t.Parallel()
+	breakages := spoils()
+	breakages["missing"] = kernelfiletest.Remove
 	for name, version := range versions() {
 		for _, file := range []string{"memory.stat", version.usageFile(), "pids.current"} {
 			if file == "pids.current" && version == v1NoPIDs {
 				continue
 			}
-			for breakage, spoil := range spoils() {
+			for breakage, spoil := range breakages {
 				t.Run(name+"/"+file+"/"+breakage, func(t *testing.T) {
 					t.Parallel()
 					mount, memory, pids := twoPods(t, version)
@@ -173,6 +162,12 @@ func TestUnknownIsNeverZero(t *testing.T) {
 					tree := mustOpen(t, mount, "/kubepods")
 					for range 2 {
 						pods, err := tree.Collect(nil)
+						if breakage == "missing" && file == "pids.current" {
+							if pods = sorted(pods); err != nil || len(pods) != 2 || pods[0].TasksKnown || pods[0].Tasks != 0 || pods[1].Tasks != 4 {
+								t.Errorf("pods are %+v, %v; want no tasks of the first", pods, err)
+							}
+							continue
+						}
 						if len(pods) != 1 || pods[0].UID != burstableUID {
 							t.Errorf("pods are %+v; want only %s", pods, burstableUID)
 						}
@@ -193,40 +188,6 @@ func faultsOf(err error) []error {
 		return nil
 	}
 	return unread.Faults
-}
-
-// TestFileMissingInAGroupThatIsThere: that is a fault and not a removed pod.
-func TestFileMissingInAGroupThatIsThere(t *testing.T) {
-	t.Parallel()
-	for name, version := range versions() {
-		for _, file := range []string{"memory.stat", version.usageFile()} {
-			mount, memory, _ := twoPods(t, version)
-			kernelfiletest.Remove(t, filepath.Join(memory, file))
-			pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
-			if len(pods) != 1 || len(faultsOf(err)) != 1 || !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("%s without %s: %+v, %v", name, file, pods, err)
-			}
-		}
-	}
-}
-
-// TestTasksUnknown: without the pids controller the pod is read, and its tasks are unknown
-// and not zero.
-func TestTasksUnknown(t *testing.T) {
-	t.Parallel()
-	for _, version := range []version{v1, hybrid, v2} {
-		mount, _, pids := twoPods(t, version)
-		kernelfiletest.Remove(t, filepath.Join(pids, "pids.current"))
-		pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
-		if err != nil || len(pods) != 2 {
-			t.Fatalf("%+v, %v", pods, err)
-		}
-		for _, pod := range pods {
-			if want := pod.UID == burstableUID; pod.TasksKnown != want || want != (pod.Tasks == 4) {
-				t.Errorf("pod %s has %d tasks, known %t", pod.UID, pod.Tasks, pod.TasksKnown)
-			}
-		}
-	}
 }
 
 // TestPodsComeAndGo: ended pods are left out, without an error, and new pods are read, also
@@ -291,7 +252,7 @@ func TestFaultMorePodsThanFiles(t *testing.T) {
 			if err != nil || len(pods) != want {
 				t.Errorf("%s: %d pods, %v; want %d", name, len(pods), err, want)
 			}
-			if open := openBelow(t, mount); open == 0 || open > podFileCount {
+			if open := len(kernelfiletest.OpenBelow(t, mount)); open == 0 || open > podFileCount {
 				t.Errorf("%s: %d files are open, want those of one pod", name, open)
 			}
 		}
@@ -308,38 +269,25 @@ func TestLimitOfOpenFilesIsRaised(t *testing.T) {
 	}
 }
 
-// openBelow returns how many files below a directory this process has open.
-func openBelow(t *testing.T, dir string) (count int) {
-	t.Helper()
-	links, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, dir) {
-			count++
-		}
-	}
-	return count
-}
-
 // TestVanishesWhileRead: a pod that is removed between the listing and the reading is not a
 // fault.
 func TestVanishesWhileRead(t *testing.T) {
 	t.Parallel()
-	mount, memory, _ := twoPods(t, v1)
-	tree := mustOpen(t, mount, "/kubepods")
-	for _, c := range tree.classes[:2] {
-		if err := tree.list(c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	kernelfiletest.Remove(t, memory)
-	for _, c := range tree.classes[:2] {
-		var unread UnreadError
-		pods := tree.read(c, nil, &unread)
-		if len(unread.Faults) > 0 || (c.dir == "") != (len(pods) == 0) {
-			t.Errorf("class %q: %+v, %+v", c.dir, pods, unread)
+	for _, v := range []version{v1, v2} {
+		mount, memory, _ := twoPods(t, v)
+		tree := mustOpen(t, mount, "/kubepods")
+		var read []string
+		if err := tree.each(func(p *podFiles) error {
+			if p.uid == guaranteedUID {
+				kernelfiletest.Remove(t, memory)
+				_, err := tree.readStall(p.uid, p.dir)
+				_, fault := tree.readPod(p)
+				return cmp.Or(err, fault)
+			}
+			read = append(read, p.uid)
+			return nil
+		}); err != nil || len(read) != 1 {
+			t.Errorf("read %q, %v; want the other pod, and no fault", read, err)
 		}
 	}
 }
@@ -377,32 +325,22 @@ func TestKubepodsThatCannotBeRead(t *testing.T) {
 	} {
 		spoil()
 		pods, err := tree.Collect(make([]Pod, 3))
-		if len(pods) != 0 || err == nil || len(faultsOf(err)) > 0 || !strings.Contains(err.Error(), root) {
-			t.Errorf("%s: %d pods, %v", name, len(pods), err)
+		stalls, fault := tree.Stalls()
+		present, unknown := tree.Present(guaranteedUID)
+		_, unopened := Open(mount, "/kubepods")
+		if len(pods)+len(stalls) != 0 || len(faultsOf(err)) > 0 || present {
+			t.Errorf("%s: %+v, %+v, %v, present %t", name, pods, stalls, err, present)
 		}
-		if present, err := tree.Present(guaranteedUID); present || err == nil {
-			t.Errorf("%s: Present is %t, %v; want an error", name, present, err)
-		}
-		if _, err := Open(mount, "/kubepods"); err == nil || !strings.Contains(err.Error(), root) {
-			t.Errorf("%s: Open is %v", name, err)
+		for i, err := range []error{err, fault, unknown, unopened} {
+			if err == nil || !strings.Contains(err.Error(), root) {
+				t.Errorf("%s: error %d is %v", name, i, err)
+			}
 		}
 	}
 }
 
-// TestClassThatCannotBeListed: its pods are unknown, so it is reported, and the other
-// classes are read.
-func TestClassThatCannotBeListed(t *testing.T) {
-	t.Parallel()
-	mount, _, _ := twoPods(t, v1)
-	kernelfiletest.Put(t, filepath.Join(mount, "memory/kubepods/burstable"), "x")
-	pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
-	if len(pods) != 1 || len(faultsOf(err)) != 1 || !strings.Contains(err.Error(), "listing the pods") {
-		t.Errorf("%+v, %v", pods, err)
-	}
-}
-
-// When a directory cannot be listed, its known pods are read through their open files, and
-// the error says that others may be missing.
+// TestFaultPodsOfAListingThatFailedAreRead: when a directory cannot be listed, its known pods are read
+// through their open files, the other classes are read, and the error says that others may be missing.
 func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
 	t.Parallel()
 	mount, _, _ := twoPods(t, v1)
@@ -411,24 +349,18 @@ func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	burstable := tree.classes[slices.IndexFunc(tree.classes, func(c *podClass) bool { return c.dir == "burstable" })]
-	burstable.path = strings.Repeat("x", 4096) // ENAMETOOLONG, where a node under pressure has EMFILE
+	tree.classes[1].path = strings.Repeat("x", 4096) // ENAMETOOLONG, where a node under pressure has EMFILE
 	got, err := tree.Collect(nil)
 	if diff := gocmp.Diff(sorted(want), sorted(got)); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
-	if unread := (*UnreadError)(nil); !errors.As(err, &unread) || !unread.ListingFailed || len(unread.Pods) != 0 {
+	if unread := (*UnreadError)(nil); !errors.As(err, &unread) || !unread.ListingFailed || len(unread.Pods) != 0 || len(unread.Faults) != 1 {
 		t.Errorf("the error is %v; want one that says so", err)
 	}
-}
-
-func TestClosedTree(t *testing.T) {
-	t.Parallel()
-	mount, _, _ := twoPods(t, v1)
-	tree := mustOpen(t, mount, "/kubepods")
-	_ = tree.Close()
-	if pods, err := tree.Collect(nil); len(pods) != 0 || err == nil {
-		t.Errorf("%+v, %v", pods, err)
+	kernelfiletest.Put(t, filepath.Join(mount, "memory/kubepods/burstable"), "x")
+	pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
+	if len(pods) != 1 || len(faultsOf(err)) != 1 || !strings.Contains(err.Error(), "listing the pods") {
+		t.Errorf("a class that is a file: %+v, %v", pods, err)
 	}
 }
 
@@ -448,13 +380,9 @@ func TestPresentRefusesPaths(t *testing.T) {
 
 func TestUnreadCounts(t *testing.T) {
 	t.Parallel()
-	unread := UnreadError{Faults: []error{kernelfile.ErrEmpty, kernelfile.ErrOverflow, kernelfile.ErrEmpty}}
-	err := unread.orNil()
-	if want := "the file is empty (and 2 more that could not be read)"; err.Error() != want {
-		t.Errorf("got %q; want %q", err, want)
-	}
-	if !errors.Is(err, kernelfile.ErrOverflow) {
-		t.Error("the second fault is hidden")
+	unread := &UnreadError{Faults: []error{kernelfile.ErrEmpty, kernelfile.ErrOverflow, kernelfile.ErrEmpty}}
+	if want := "the file is empty (and 2 more that could not be read)"; unread.Error() != want || !errors.Is(unread, kernelfile.ErrOverflow) {
+		t.Errorf("got %q; want %q, with the second fault", unread, want)
 	}
 }
 

@@ -21,11 +21,9 @@ import (
 )
 
 // podsWithFiles makes pods without containers that have one file in an emptyDir.
-func (h *fakeHost) podsWithFiles(tb testing.TB, names ...string) []NodePod {
-	tb.Helper()
-	var pods []NodePod
+func (h *fakeHost) podsWithFiles(names ...string) (pods []NodePod) {
 	for _, name := range names {
-		h.file(tb, "/var/lib/kubelet/pods/uid-"+name+"/volumes/kubernetes.io~empty-dir/cache/a")
+		h.file("/var/lib/kubelet/pods/uid-" + name + "/volumes/kubernetes.io~empty-dir/cache/a")
 		pods = append(pods, NodePod{UID: "uid-" + name, Namespace: "shop", Name: name})
 	}
 	return pods
@@ -46,7 +44,7 @@ func inTenSeconds(t *testing.T, d *NodeDisk, round int, pods []NodePod) (map[str
 func known(pods []NodePod, uses map[string]DiskUse) string {
 	var names []string
 	for _, pod := range pods {
-		if use := uses[pod.UID]; use.NodeFS.BytesKnown && use.NodeFS.Bytes >= kib64 {
+		if use := uses[pod.UID]; use.NodeFS.Sum().BytesKnown && use.NodeFS.Sum().Bytes >= kib64 {
 			names = append(names, pod.Name)
 		}
 	}
@@ -58,7 +56,7 @@ func known(pods []NodePod, uses map[string]DiskUse) string {
 func TestNodeDiskLeavesTimeForAll(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
-	pods := h.podsWithFiles(t, "a-huge", "b", "c", "d-huge", "e")
+	pods := h.podsWithFiles("a-huge", "b", "c", "d-huge", "e")
 	synctest.Test(t, func(t *testing.T) {
 		d := h.open(t, nil)
 		d.opening = func(m *podDisk, path string) {
@@ -85,9 +83,9 @@ func TestNodeDiskLeavesTimeForAll(t *testing.T) {
 func TestNodeDiskOrder(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
-	pods := h.podsWithFiles(t, "b", "a", "large", "slow")
-	h.file(t, "/var/lib/kubelet/pods/uid-large/volumes/kubernetes.io~empty-dir/cache/more")
-	late := h.podsWithFiles(t, "new")
+	pods := h.podsWithFiles("b", "a", "large", "slow")
+	h.file("/var/lib/kubelet/pods/uid-large/volumes/kubernetes.io~empty-dir/cache/more")
+	late := h.podsWithFiles("new")
 	synctest.Test(t, func(t *testing.T) {
 		d := h.open(t, nil)
 		var opened []string
@@ -151,7 +149,7 @@ func TestNodeDiskOrder(t *testing.T) {
 func TestNodeDiskStandsIn(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
-	pods := h.podsWithFiles(t, "b", "slow")
+	pods := h.podsWithFiles("b", "slow")
 	synctest.Test(t, func(t *testing.T) {
 		d := h.open(t, nil)
 		slow := false
@@ -170,7 +168,7 @@ func TestNodeDiskStandsIn(t *testing.T) {
 			uses, err := d.Measure(ctx, measuredAt().Add(step.after), pods)
 			cancel()
 			use := uses["uid-slow"]
-			if want := measuredAt().Add(step.from); err != nil || !use.Time.Equal(want) || use.NodeFS.BytesKnown != (step.from == 0) {
+			if want := measuredAt().Add(step.from); err != nil || !use.Time.Equal(want) || use.NodeFS.Sum().BytesKnown != (step.from == 0) {
 				t.Errorf("step %d: %+v, %v; want figures of %s", i, use, err, want)
 			}
 		}
@@ -190,8 +188,8 @@ func TestNodeDiskIsNotHeldUp(t *testing.T) {
 			t.Run(name+" and workers: "+strconv.Itoa(workers), func(t *testing.T) {
 				t.Parallel()
 				h := newFakeHost(t)
-				h.pod(t)
-				pods := append(h.podsWithFiles(t, "b", "c", "late"), web())
+				h.pod()
+				pods := append(h.podsWithFiles("b", "c", "late"), web())
 				synctest.Test(t, func(t *testing.T) { notHeldUp(t, h, workers, pods, isDead) })
 			})
 		}
@@ -219,7 +217,7 @@ func notHeldUp(t *testing.T, h *fakeHost, workers int, pods []NodePod, isDead fu
 		if err != nil {
 			t.Fatal(err)
 		}
-		if use := uses["uid-web"]; use.NodeFS.BytesKnown || !strings.Contains(use.Reason, "has not answered") {
+		if use := uses["uid-web"]; use.NodeFS.Sum().BytesKnown || !strings.Contains(use.Reason, "has not answered") {
 			t.Errorf("round %d: the dead pod is %+v", round, use)
 		}
 		want := "b c late"
@@ -246,8 +244,7 @@ func notHeldUp(t *testing.T, h *fakeHost, workers int, pods []NodePod, isDead fu
 // does not respond, may block the caller.
 func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
+	h := newHostOfWeb(t)
 	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("no FUSE here: %v", err)
@@ -308,7 +305,7 @@ func hold(t *testing.T, pool *filetree.Pool, name string) {
 func TestNodeDiskWorkers(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
-	pods := h.podsWithFiles(t, "a", "b", "c")
+	pods := h.podsWithFiles("a", "b", "c")
 	synctest.Test(t, func(t *testing.T) {
 		d := h.open(t, func(o *NodeDiskOptions) { o.Workers, o.Cores = 3, 3 })
 		var mu sync.Mutex
@@ -335,7 +332,7 @@ func TestNodeDiskWorkers(t *testing.T) {
 func TestNodeDiskCores(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
-	pods := h.podsWithFiles(t, "a-large", "b")
+	pods := h.podsWithFiles("a-large", "b")
 	dir := h.at("/var/lib/kubelet/pods/uid-a-large/volumes/kubernetes.io~empty-dir/cache/")
 	for i := range 10_000 {
 		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {

@@ -3,12 +3,12 @@ package measuretest
 
 import "github.com/evictd/evictd/pkg/usage"
 
-// DiskUse is a pod that uses so much of each filesystem.
+// DiskUse is a pod that uses so much of each filesystem, all of it in writable layers.
 func DiskUse(nodeBytes, nodeInodes, imageBytes, imageInodes int64) usage.DiskUse {
-	return usage.DiskUse{
-		NodeFS:  usage.FSUse{Bytes: nodeBytes, BytesKnown: true, Inodes: nodeInodes, InodesKnown: true},
-		ImageFS: usage.FSUse{Bytes: imageBytes, BytesKnown: true, Inodes: imageInodes, InodesKnown: true},
-	}
+	use := PartsOf(false, 0, 0, 0, 0)
+	use.NodeFS[usage.Layers].Bytes, use.NodeFS[usage.Layers].Inodes = nodeBytes, nodeInodes
+	use.ImageFS[usage.Layers].Bytes, use.ImageFS[usage.Layers].Inodes = imageBytes, imageInodes
+	return use
 }
 
 // FSUse is so many bytes, and a tenth as many inodes.
@@ -28,13 +28,10 @@ func PartsOf(dedicated bool, layers, logs, volumes, deleted int64) usage.DiskUse
 
 // PartsFrom are these parts of one filesystem.
 func PartsFrom(layers, logs, volumes, deleted int64) usage.Parts {
-	return usage.Parts{Layers: FSUse(layers), Logs: FSUse(logs), Volumes: FSUse(volumes), Deleted: FSUse(deleted)}
+	return usage.Parts{FSUse(layers), FSUse(logs), FSUse(volumes), FSUse(deleted)}
 }
 
 // Split is a pod with these parts on each filesystem.
 func Split(nodeFS, imageFS usage.Parts) usage.DiskUse {
-	sum := func(p usage.Parts) usage.FSUse {
-		return FSUse(p.Layers.Bytes + p.Logs.Bytes + p.Volumes.Bytes + p.Deleted.Bytes)
-	}
-	return usage.DiskUse{NodeFS: sum(nodeFS), ImageFS: sum(imageFS), OnNodeFS: nodeFS, OnImageFS: imageFS}
+	return usage.DiskUse{NodeFS: nodeFS, ImageFS: imageFS}
 }

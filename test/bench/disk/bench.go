@@ -145,10 +145,11 @@ func (b *bench) walk(workers int, cores float64) func(ctx context.Context) (cost
 func (b *bench) check(uses map[string]usage.DiskUse) error {
 	inodes := int64(0)
 	for uid, use := range uses {
-		if !use.NodeFS.BytesKnown {
+		sum := use.NodeFS.Sum()
+		if !sum.BytesKnown {
 			return fmt.Errorf("pod %s: %s", uid, use.Reason)
 		}
-		inodes += use.NodeFS.Inodes
+		inodes += sum.Inodes
 	}
 	if inodes != b.node.inodes {
 		return fmt.Errorf("counted %d inodes of %d", inodes, b.node.inodes)
