@@ -169,16 +169,14 @@ func TestOutcomes(t *testing.T) {
 		read     answer       // empty: the pod is not read
 		want     evict.Result // Message, Sent and Took are not compared
 	}{
-		"201 is Evicted":                      {answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`}, answer{}, is(evict.Evicted)},
-		"404 of the pod is Gone":              {gone, answer{}, is(evict.Gone)},
-		"404 of the budget is BudgetPending":  {failed(404, `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
-		"409 on the UID is Gone":              {failed(409, uidConflict), answer{}, is(evict.Gone)},
-		"409 on the budget is BudgetPending":  {failed(409, conflict+`the object has been modified",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
-		"409 on the budget's UID is that too": {failed(409, conflict+storage+`",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
-		"409 on neither is Unknown":           {failed(409, `"message":"the UID is odd","reason":"Conflict","details":{"name":"web","kind":"quotas"}`), there, stays(false)},
-		"429 of a budget without delay is BlockedByBudget": {
-			failed(429, budgetMessage+","+budgetBlocked), answer{}, evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"},
-		},
+		"201 is Evicted":                                   {answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`}, answer{}, is(evict.Evicted)},
+		"404 of the pod is Gone":                           {gone, answer{}, is(evict.Gone)},
+		"404 of the budget is BudgetPending":               {failed(404, `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
+		"409 on the UID is Gone":                           {failed(409, uidConflict), answer{}, is(evict.Gone)},
+		"409 on the budget is BudgetPending":               {failed(409, conflict+`the object has been modified",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
+		"409 on the budget's UID is that too":              {failed(409, conflict+storage+`",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
+		"409 on neither is Unknown":                        {failed(409, `"message":"the UID is odd","reason":"Conflict","details":{"name":"web","kind":"quotas"}`), there, stays(false)},
+		"429 of a budget without delay is BlockedByBudget": {failed(429, budgetMessage+","+budgetBlocked), answer{}, evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}},
 		"429 of a budget with a delay is BudgetPending and is not retried inside": {
 			after(failed(429, budgetMessage+","+budgetPending), "10", "application/json"),
 			answer{},

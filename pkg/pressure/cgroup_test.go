@@ -3,12 +3,9 @@ package pressure
 import (
 	"maps"
 	"math"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 func closeAll(g *memoryCgroup) {
@@ -91,27 +88,6 @@ func TestRootOfV2(t *testing.T) {
 	for _, stat := range []string{"anon 0\nfile 0\ninactive_file 0\n", "anon 1\nfile 1\n", "file 1\ninactive_file 0\n", "anon 1\ninactive_file 0\n"} {
 		if got, err := used(tree{"cgroup.controllers": "memory\n", "memory.stat": stat}); err == nil {
 			t.Errorf("memory.stat %q reads as %d", stat, got)
-		}
-	}
-}
-
-// TestGroupThatHasGone: a removed group is an error, never zeros.
-func TestGroupThatHasGone(t *testing.T) {
-	t.Parallel()
-	for name, mount := range map[string]tree{"v1": {"memory/memory.stat": ""}, "v2": {"cgroup.controllers": "memory\n"}} {
-		root := mount.Plant(t)
-		g, err := findMemoryCgroup(root, "/gone", WorkingSet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		buffer := make([]byte, fileMax)
-		if got, err := g.used(buffer); err == nil {
-			t.Errorf("%s: a group that has gone reads as %d", name, got)
-		}
-		kernelfiletest.Put(t, filepath.Join(root, "memory/gone/x"), "")
-		kernelfiletest.Put(t, filepath.Join(root, "gone/x"), "")
-		if got, err := g.used(buffer); err == nil {
-			t.Errorf("%s: a directory without files reads as %d", name, got)
 		}
 	}
 }

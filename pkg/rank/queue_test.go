@@ -70,12 +70,7 @@ func TestQueues(t *testing.T) {
 			"b1 priority a2 over a1 .",
 			[]int32{-1, 0, 0},
 		},
-		"exceeding comes before every priority": {
-			[]Queue{tenant("a", fence, offset(high)), tenant("b")},
-			podsOf(t, "a/a1 110 100 0", "b/b1 50 100 -5"),
-			"a1 exceeds b1 .",
-			[]int32{high, -5},
-		},
+		"exceeding comes before every priority": {[]Queue{tenant("a", fence, offset(high)), tenant("b")}, podsOf(t, "a/a1 110 100 0", "b/b1 50 100 -5"), "a1 exceeds b1 .", []int32{high, -5}},
 		"behind a fence the queues still see each other": {
 			[]Queue{{Name: "group", Fence: true, Queues: []Queue{tenant("a", offset(10)), tenant("b")}}},
 			podsOf(t, "a/a1 900 100 0", "b/b1 110 100 5"),

@@ -133,16 +133,12 @@ func (d *NodeDisk) layout() (layout, error) {
 	if err != nil {
 		return layout{}, err
 	}
-	image := node
 	for _, dir := range imageDirs() {
-		if image, err = d.device(dir); !errors.Is(err, unix.ENOENT) {
-			break
+		if image, err := d.device(dir); !errors.Is(err, unix.ENOENT) {
+			return layout{node, image}, err
 		}
 	}
-	if errors.Is(err, unix.ENOENT) {
-		image, err = node, nil
-	}
-	return layout{node: node, image: image}, err
+	return layout{node, node}, nil
 }
 
 func (d *NodeDisk) device(dir string) (uint64, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -465,20 +464,6 @@ func TestCollectAllocatesNothingPerPod(t *testing.T) {
 		few, many := allocations(test.version, test.spoil, 10), allocations(test.version, test.spoil, 110)
 		if many > few {
 			t.Errorf("%s: 110 pods allocate %v times, 10 pods %v times", name, many, few)
-		}
-	}
-}
-
-func TestNamesRoundTrip(t *testing.T) {
-	t.Parallel()
-	for kubepods := range layouts() {
-		for _, c := range classesOf(kubepods) {
-			for _, uid := range []string{guaranteedUID, staticUID} {
-				name := c.name(uid)
-				if !c.holds([]byte(name)) || c.uid(name) != uid {
-					t.Errorf("%s: %q becomes %q becomes %q", path.Join(kubepods, c.dir), uid, name, c.uid(name))
-				}
-			}
 		}
 	}
 }
