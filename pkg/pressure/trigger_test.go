@@ -229,21 +229,27 @@ func dropRights() error {
 	return nil
 }
 
-// TestAUserWithoutRightsGetsTheLongWindowOnly: see TestARealStallWakes for the event.
-func TestAUserWithoutRightsGetsTheLongWindowOnly(t *testing.T) {
-	t.Parallel()
-	needUnprivileged(t)
-	var shorter error
+// withoutRights runs the function on its own thread, as a user without any capability.
+func withoutRights(t *testing.T, run func() error) {
+	t.Helper()
 	onThread(t, func() error {
 		if err := dropRights(); err != nil {
 			return err
 		}
-		_, shorter = openTrigger(nodePSI, stallPrivileged, windowPrivileged)
+		return run()
+	})
+}
+
+// TestAUserWithoutRightsGetsTheLongWindowOnly: see TestARealStallWakes for the event.
+func TestAUserWithoutRightsGetsTheLongWindowOnly(t *testing.T) {
+	t.Parallel()
+	needUnprivileged(t)
+	withoutRights(t, func() error {
+		if _, err := openTrigger(nodePSI, stallPrivileged, windowPrivileged); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("user %d, no capability, a window of %v: %v; want EINVAL", unprivileged, windowPrivileged, err)
+		}
 		return nil
 	})
-	if !errors.Is(shorter, unix.EINVAL) {
-		t.Errorf("user %d, no capability, a window of %v: %v; want EINVAL", unprivileged, windowPrivileged, shorter)
-	}
 }
 
 // ownWindow is the shortest window that this kernel grants this process: root does not
@@ -267,10 +273,7 @@ func needUnprivileged(t *testing.T) {
 	needRoot(t)
 	mustTrigger(t, nodePSI)
 	var refused error
-	onThread(t, func() error {
-		if err := dropRights(); err != nil {
-			return err
-		}
+	withoutRights(t, func() error {
 		file, err := openTrigger(nodePSI, stallUnprivileged, windowUnprivileged)
 		if refused = err; err == nil {
 			return unix.Close(file)
@@ -414,10 +417,7 @@ func TestARealStallWakes(t *testing.T) {
 	needUnprivileged(t)
 	procs := smallGroup(t)
 	all := map[string]*Wakers{"root": OpenWakers("", "")}
-	onThread(t, func() error {
-		if err := dropRights(); err != nil {
-			return err
-		}
+	withoutRights(t, func() error {
 		all["unprivileged"] = OpenWakers("", "")
 		return nil
 	})

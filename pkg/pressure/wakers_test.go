@@ -224,10 +224,7 @@ func TestTheGroupsFileIsNotWritable(t *testing.T) {
 		t.Error(err)
 	}
 	var states []WakeState
-	onThread(t, func() error {
-		if err := dropRights(); err != nil {
-			return err
-		}
+	withoutRights(t, func() error {
 		w := open()
 		states = w.States()
 		return w.Close()
