@@ -41,7 +41,7 @@ func TestMountsChange(t *testing.T) {
 		if dedicated {
 			layersOf = use.ImageFS
 		}
-		if use.Reason != "" || layersOf[Layers].Bytes < kib64 || (use.NodeFS == use.ImageFS) == dedicated {
+		if use.Reason != "" || layersOf[Layers].Bytes < kib32 || (use.NodeFS == use.ImageFS) == dedicated {
 			t.Errorf("%s: the pod's use is %+v", when, use)
 		}
 	}

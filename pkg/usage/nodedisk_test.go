@@ -25,7 +25,9 @@ import (
 // measuredAt is the time of the tests' measurements.
 func measuredAt() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-const kib64 = 64 << 10
+// kib32 is the size of a file whose blocks no filesystem needs another block to list: ext2 lists twelve in
+// the inode, and counts another one once it has written a larger file.
+const kib32 = 32 << 10
 
 // fakeHost is a directory that looks like a host's root.
 type fakeHost struct {
@@ -52,8 +54,8 @@ func newFakeHost(tb testing.TB) *fakeHost {
 
 func (h *fakeHost) at(path string) string { return filepath.Join(h.root, path) }
 
-// file makes a file of 64 KiB.
-func (h *fakeHost) file(path string) { kernelfiletest.Put(h, h.at(path), strings.Repeat("x", kib64)) }
+// file makes a file of 32 KiB.
+func (h *fakeHost) file(path string) { kernelfiletest.Put(h, h.at(path), strings.Repeat("x", kib32)) }
 
 func (h *fakeHost) link(path, target string) {
 	h.Helper()
@@ -141,7 +143,7 @@ func newHostOfWeb(tb testing.TB) *fakeHost {
 	return h
 }
 
-// exactly is a known figure: files of 64 KiB, and directories.
+// exactly is a known figure: files of 32 KiB, and directories.
 func exactly(tb testing.TB, h *fakeHost, files, directories int64) FSUse {
 	tb.Helper()
 	var stat unix.Stat_t
@@ -149,7 +151,7 @@ func exactly(tb testing.TB, h *fakeHost, files, directories int64) FSUse {
 		tb.Fatal(err)
 	}
 	return FSUse{
-		Bytes: files*kib64 + directories*stat.Blocks*512, BytesKnown: true,
+		Bytes: files*kib32 + directories*stat.Blocks*512, BytesKnown: true,
 		Inodes: files + directories, InodesKnown: true,
 	}
 }
@@ -249,7 +251,7 @@ func TestNodeDiskLayers(t *testing.T) {
 			if tc.want != "" && (use.NodeFS[Layers].BytesKnown || use.NodeFS.Sum().BytesKnown || !strings.Contains(use.Reason, tc.want)) {
 				t.Errorf("layers %+v, reason %q; want them unknown, and %q", use.NodeFS[Layers], use.Reason, tc.want)
 			}
-			if use.NodeFS.Sum().Bytes < kib64 || !use.NodeFS[Volumes].BytesKnown {
+			if use.NodeFS.Sum().Bytes < kib32 || !use.NodeFS[Volumes].BytesKnown {
 				t.Errorf("on nodefs at least %d bytes, volumes %+v; want what is known", use.NodeFS.Sum().Bytes, use.NodeFS[Volumes])
 			}
 		})
@@ -323,7 +325,7 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 	}
 	memory := os.NewFile(uintptr(memfd), "memory")
 	t.Cleanup(func() { _ = memory.Close() })
-	if _, err := memory.WriteString(strings.Repeat("x", kib64)); err != nil {
+	if _, err := memory.WriteString(strings.Repeat("x", kib32)); err != nil {
 		t.Fatal(err)
 	}
 	process := holding(t, gone, again, named, linked, memory, gone)
@@ -436,7 +438,7 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 			}
 		}
 		use := measure("/var/lib/containerd/7/fs")
-		layer := FSUse{Bytes: kib64, Inodes: 2, BytesKnown: true, InodesKnown: true} // in memory a directory has no blocks
+		layer := FSUse{Bytes: kib32, Inodes: 2, BytesKnown: true, InodesKnown: true} // in memory a directory has no blocks
 		want := DiskUse{
 			NodeFS:  Parts{known, exactly(t, h, 2, 2), exactly(t, h, 3, 3), known},
 			ImageFS: Parts{layer, known, known, known}, Time: measuredAt(),

@@ -38,7 +38,7 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 	const point = "/run/k8s.io/" + containerA + "/rootfs"
 	var unmounted error
 	filetreetest.InMountNamespace(t, func() {
-		kernelfiletest.Put(t, h.at(snapshots+"/1/fs/image-file"), strings.Repeat("x", kib64))
+		kernelfiletest.Put(t, h.at(snapshots+"/1/fs/image-file"), strings.Repeat("x", kib32))
 		device, err := h.overlay(snapshots+"/9/fs", snapshots+"/1/fs", point)
 		if errors.Is(err, unix.ENODEV) {
 			unmounted = err

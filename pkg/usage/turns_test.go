@@ -44,7 +44,7 @@ func inTenSeconds(t *testing.T, d *NodeDisk, round int, pods []NodePod) (map[str
 func known(pods []NodePod, uses map[string]DiskUse) string {
 	var names []string
 	for _, pod := range pods {
-		if use := uses[pod.UID]; use.NodeFS.Sum().BytesKnown && use.NodeFS.Sum().Bytes >= kib64 {
+		if use := uses[pod.UID]; use.NodeFS.Sum().BytesKnown && use.NodeFS.Sum().Bytes >= kib32 {
 			names = append(names, pod.Name)
 		}
 	}
