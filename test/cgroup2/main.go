@@ -42,7 +42,6 @@ func scenarios() []string {
 		prefix + "HugepagesReserved",
 		prefix + "BigFileReadTwice",
 		prefix + "AllocatableMemory",
-		prefix + "OOMKills",
 		prefix + "PodDetail",
 		prefix + "CPUListsAreDrainedBeforeAKill",
 	}
