@@ -1,14 +1,12 @@
 package hostinfo
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/evictd/evictd/internal/kernelfile"
 )
@@ -22,13 +20,9 @@ func ReclaimableARC(hostRoot string) (int64, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	figure := func(name string) int64 { // "size                            4    34359738368"
-		line, fault := kernelfile.Line(content, name+" ")
-		columns := append(bytes.Fields(line), nil, nil) // its type, and the figure
-		n, bad := strconv.ParseInt(string(columns[1]), 10, 64)
-		if err = cmp.Or(err, fault); err == nil && bad != nil {
-			err = fmt.Errorf("line %q: %w", name, bad)
-		}
+	figure := func(name string) int64 {
+		n, fault := kernelfile.KStat(content, name)
+		err = cmp.Or(err, fault)
 		return n
 	}
 	free := min(figure("size")-figure("c_min"), figure("mfu_evictable_data")+figure("mru_evictable_data"))

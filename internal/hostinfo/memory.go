@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kernelfile"
@@ -45,7 +44,7 @@ func (r *Reader) Memory() (decide.Breakdown, error) {
 		m.figure("SReclaimable"),
 		m.figure("SUnreclaim"),
 		m.figure("PageTables"),
-		m.hugePages(),
+		m.take(kernelfile.HugePages(m.content)),
 	} {
 		part := Parts()[i]
 		if amount > total {
@@ -79,31 +78,10 @@ func readMeminfo(path string) *meminfo {
 
 func (m *meminfo) fail(err error) { m.err = cmp.Or(m.err, err) }
 
-// figure returns one in bytes, whose line is written "MemTotal:       24684096 kB".
-func (m *meminfo) figure(name string) int64 {
-	line, err := kernelfile.Line(m.content, name+":")
-	if err != nil {
-		m.fail(err)
-		return 0
-	}
-	kibibytes, unit, err := kernelfile.LeadingNumber(bytes.TrimLeft(line, " "))
-	switch {
-	case err == nil && string(unit) != " kB":
-		err = kernelfile.ErrTrailing
-	case err == nil && kibibytes > math.MaxInt64>>20: // sums of them fit too
-		err = kernelfile.ErrOverflow
-	}
-	if err != nil {
-		m.fail(fmt.Errorf("line %q: %w", name, err))
-		return 0
-	}
-	return kibibytes << 10
-}
+// figure returns one in bytes.
+func (m *meminfo) figure(name string) int64 { return m.take(kernelfile.Meminfo(m.content, name+":")) }
 
-// hugePages returns the memory in all pools of huge pages; 0 where the kernel has none.
-func (m *meminfo) hugePages() int64 {
-	if !bytes.Contains(m.content, []byte("\nHugetlb:")) {
-		return 0
-	}
-	return m.figure("Hugetlb")
+func (m *meminfo) take(figure int64, err error) int64 {
+	m.fail(err)
+	return figure
 }

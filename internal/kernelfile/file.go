@@ -1,3 +1,13 @@
+// Package kernelfile reads small files of the kernel (/proc, cgroups) again and again, and never takes a
+// fault for a number: a file that is missing, empty, cut off, too large or not what it should be is an
+// error that says which and where.
+//
+//	buffer := make([]byte, 128)
+//	file := kernelfile.New("/sys/fs/cgroup/kubepods.slice/pids.current")
+//	tasks, err := file.Number(buffer)
+//
+// Reading allocates nothing. [HierarchyOf] says which version of cgroups a node has. The package is the
+// one thing that pkg/pressure and pkg/usage share.
 package kernelfile
 
 import (
@@ -61,13 +71,13 @@ func Parse[T any](f *File, buffer []byte, parse func(content []byte) (T, error))
 	return figure, nil
 }
 
-func (f *File) readOnce(buffer []byte) ([]byte, error) {
+func (f *File) readOnce(buffer []byte) (_ []byte, err error) {
 	if !f.open {
-		fd, err := unix.Open(f.path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) // or a FIFO in its place would hang
+		f.fd, err = unix.Open(f.path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) // or a FIFO in its place would hang
 		if err != nil {
 			return nil, err
 		}
-		f.fd, f.open = fd, true
+		f.open = true
 	}
 	size, err := unix.Pread(f.fd, buffer, 0)
 	for errors.Is(err, unix.EINTR) {

@@ -1,9 +1,6 @@
 package kernelfile
 
-import (
-	"bytes"
-	"fmt"
-)
+import "fmt"
 
 // Figure is one figure of a memory.stat, in bytes.
 type Figure int
@@ -42,44 +39,17 @@ type MemoryStat struct {
 	values  [figureCount]int64 // -1 for a figure that the file does not have
 }
 
-// mostMemory is more than any machine has, so that no sum of figures overflows.
-const mostMemory = 1 << 60
-
-// ParseMemoryStat reads all figures in one pass and allocates nothing. The first line of a key counts; a
-// last line without an end, which may have been cut off in a number, does not.
-func ParseMemoryStat(content []byte, unified bool) (MemoryStat, error) {
-	s := MemoryStat{unified: unified, values: [...]int64{-1, -1, -1, -1, -1, -1, -1}}
-	keys := keysOf(unified)
-	for len(content) > 0 {
-		end := bytes.IndexByte(content, '\n')
-		if end < 0 {
-			break
-		}
-		if err := s.take(&keys, content[:end]); err != nil {
+// ParseMemoryStat reads all figures, and allocates nothing.
+func ParseMemoryStat(content []byte, unified bool) (s MemoryStat, err error) {
+	s.unified = unified
+	for f, key := range keysOf(unified) {
+		if key == "" || line(content, key) == nil {
+			s.values[f] = -1
+		} else if s.values[f], err = Stat(content, key); err != nil {
 			return MemoryStat{}, err
 		}
-		content = content[end+1:]
 	}
 	return s, nil
-}
-
-// take reads a line if it is one of the figures.
-func (s *MemoryStat) take(keys *[figureCount]string, line []byte) error {
-	for f, key := range keys {
-		if key == "" || s.values[f] >= 0 || len(line) < len(key) || string(line[:len(key)]) != key {
-			continue
-		}
-		n, err := number(line[len(key):])
-		if err == nil && n > mostMemory {
-			err = ErrOverflow
-		}
-		if err != nil {
-			return fmt.Errorf("line %q: %w", key, err)
-		}
-		s.values[f] = n
-		return nil
-	}
-	return nil
 }
 
 // Of returns a figure; known is false where the file does not have it.
@@ -102,11 +72,11 @@ func (s *MemoryStat) Sum(figures ...Figure) (sum int64, err error) {
 // Add adds the figures of another group. A figure that one of them does not have stays unknown.
 func (s *MemoryStat) Add(other *MemoryStat) {
 	for f, n := range other.values {
-		if s.values[f] < 0 || n < 0 {
+		if s.values[f] >= 0 && n >= 0 {
+			s.values[f] += n
+		} else {
 			s.values[f] = -1
-			continue
 		}
-		s.values[f] += n
 	}
 }
 

@@ -19,22 +19,33 @@ var (
 	ErrTrailing = errors.New("more than a number")
 )
 
-// LeadingNumber reads the decimal digits that text starts with and returns what
-// follows them. There is no sign: nothing that is read here can be negative.
-func LeadingNumber(text []byte) (n int64, rest []byte, err error) {
+// most is more than any machine has of anything, so that no sum of figures overflows.
+const most = 1 << 56
+
+// leading reads the decimal digits that text starts with and returns what follows them. There is no sign:
+// nothing that is read here can be negative.
+func leading(text []byte) (n int64, rest []byte, err error) {
 	i := 0
-	for i < len(text) && '0' <= text[i] && text[i] <= '9' {
+	for ; i < len(text) && '0' <= text[i] && text[i] <= '9'; i++ {
 		digit := int64(text[i] - '0')
 		if n > (math.MaxInt64-digit)/10 {
 			return 0, nil, ErrOverflow
 		}
 		n = n*10 + digit
-		i++
 	}
 	if i == 0 {
 		return 0, nil, ErrNoNumber
 	}
 	return n, text[i:], nil
+}
+
+// number reads a text that is one number.
+func number(text []byte) (int64, error) {
+	n, rest, err := leading(text)
+	if err == nil && len(rest) > 0 {
+		return 0, ErrTrailing
+	}
+	return n, err
 }
 
 // Number reads a file that holds one number and the end of its line.
@@ -52,43 +63,74 @@ func Number(content []byte) (int64, error) {
 	return n, nil
 }
 
-// number reads a text that is one number.
-func number(text []byte) (int64, error) {
-	n, rest, err := LeadingNumber(text)
-	if err == nil && len(rest) > 0 {
-		return 0, ErrTrailing
+// line returns what follows key on the first line that starts with it; nil where there is none. The last
+// line counts only with its end: it may have been cut off in a number.
+func line(content []byte, key string) []byte {
+	for {
+		one, rest, ended := bytes.Cut(content, []byte("\n"))
+		if !ended {
+			return nil
+		}
+		if len(one) >= len(key) && string(one[:len(key)]) == key {
+			return one[len(key):]
+		}
+		content = rest
 	}
-	return n, err
 }
 
-// Line returns what follows key on the first line that starts with it. The
-// last line counts only with its end: it may have been cut off in a number.
-func Line(content []byte, key string) ([]byte, error) {
-	for len(content) > 0 {
-		end := bytes.IndexByte(content, '\n')
-		if end < 0 {
-			break
-		}
-		if line := content[:end]; len(line) >= len(key) && string(line[:len(key)]) == key {
-			return line[len(key):], nil
-		}
-		content = content[end+1:]
+// figure returns what parse makes of the rest of the line that starts with key. More than any machine has
+// is an error.
+func figure(content []byte, key string, parse func(rest []byte) (int64, error)) (int64, error) {
+	rest := line(content, key)
+	if rest == nil {
+		return 0, fmt.Errorf("no line %q", key)
 	}
-	return nil, fmt.Errorf("no line %q", key)
-}
-
-// Stat returns one figure of a file whose lines are written "oom_kill 12"; the key ends with
-// the space.
-func Stat(content []byte, key string) (int64, error) {
-	value, err := Line(content, key)
-	if err != nil {
-		return 0, err
+	n, err := parse(rest)
+	if err == nil && n > most {
+		err = ErrOverflow
 	}
-	n, err := number(value)
 	if err != nil {
 		return 0, fmt.Errorf("line %q: %w", key, err)
 	}
 	return n, nil
+}
+
+// Stat returns one figure of a file whose lines are written "oom_kill 12"; the key ends with
+// the space.
+func Stat(content []byte, key string) (int64, error) { return figure(content, key, number) }
+
+// KStat returns one figure of a file of ZFS, whose lines are written "size    4    34359738368": a name, its
+// type, and the figure.
+func KStat(content []byte, name string) (int64, error) {
+	return figure(content, name+" ", func(rest []byte) (int64, error) {
+		_, value, _ := bytes.Cut(bytes.TrimSpace(rest), []byte(" "))
+		return number(bytes.TrimSpace(value))
+	})
+}
+
+// Meminfo returns one figure of /proc/meminfo in bytes. Lines are written
+// "MemTotal:       24684096 kB" (fs/proc/meminfo.c), where kB means 1024 bytes.
+func Meminfo(content []byte, key string) (int64, error) {
+	return figure(content, key, func(rest []byte) (int64, error) {
+		n, unit, err := leading(bytes.TrimLeft(rest, " "))
+		if err == nil && string(unit) != " kB" {
+			err = fmt.Errorf("the unit is %q instead of kB", clip(unit))
+		}
+		return min(n, most>>9) << 10, err // no overflow, and still too large
+	})
+}
+
+// HugePages returns the size of all huge pages, used or not, in bytes: the sum of
+// nr_hugepages, as in the kubelet's hugepages capacity. A kernel since Linux 4.16 without
+// such a line has no huge pages.
+func HugePages(meminfo []byte) (int64, error) {
+	if !bytes.HasSuffix(meminfo, []byte("\n")) {
+		return 0, ErrTruncated
+	}
+	if line(meminfo, "Hugetlb:") == nil {
+		return 0, nil
+	}
+	return Meminfo(meminfo, "Hugetlb:")
 }
 
 // StallTotal returns how long tasks have waited, in microseconds since the start of
@@ -97,18 +139,66 @@ func Stat(content []byte, key string) (int64, error) {
 // "some avg10=0.00 avg60=0.00 avg300=0.00 total=15273019"
 // (Documentation/accounting/psi.rst).
 func StallTotal(content []byte, kind string) (int64, error) {
-	averages, err := Line(content, kind+" ")
-	if err != nil {
-		return 0, err
-	}
-	const last = " total="
-	at := bytes.LastIndex(averages, []byte(last))
-	if at < 0 {
-		return 0, fmt.Errorf("line %q: no total", kind)
-	}
-	n, err := number(averages[at+len(last):])
-	if err != nil {
-		return 0, fmt.Errorf("line %q: %w", kind, err)
-	}
-	return n, nil
+	return figure(content, kind+" ", func(rest []byte) (int64, error) {
+		_, total, found := bytes.Cut(rest, []byte(" total="))
+		if !found {
+			return 0, errors.New("no total")
+		}
+		return number(total)
+	})
 }
+
+// Tasks returns how many tasks exist: the part after the slash in the
+// fourth of the five fields of /proc/loadavg, "3.45 2.43 1.14 5/102 15213".
+// Threads count, as in the kubelet's pid.available.
+func Tasks(content []byte) (int64, error) {
+	line, ended := bytes.CutSuffix(content, []byte("\n"))
+	if !ended {
+		return 0, ErrTruncated
+	}
+	rest, space := line, []byte(" ")
+	for range 3 {
+		_, rest, _ = bytes.Cut(rest, space)
+	}
+	fourth, _, _ := bytes.Cut(rest, space)
+	running, all, _ := bytes.Cut(fourth, []byte("/"))
+	_, err := number(running)
+	total, fault := number(all)
+	if err != nil || fault != nil || total == 0 || bytes.Count(line, space) != 4 {
+		return 0, fmt.Errorf("it is %q instead of five fields, the fourth of them runnable/total", clip(line))
+	}
+	return total, nil
+}
+
+// FreeOnCPULists adds up the pages on the per-CPU lists of /proc/zoneinfo beyond what these always keep, of
+// each page set `count` minus `high_min`, or `high` before Linux 6.7, from lines such as
+// "count:    1301" (mm/vmstat.c, zoneinfo_show_print).
+func FreeOnCPULists(content []byte) (pages int64, err error) {
+	sets, count, keeps := 0, int64(0), int64(0) // the last two are of the set that is read
+	for line := range bytes.Lines(content) {
+		name, value, found := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
+		key := string(name)
+		if !found || key != "count" && key != "high" && key != "high_min" {
+			continue
+		}
+		n, err := number(bytes.TrimSpace(value))
+		switch {
+		case err != nil:
+			return 0, err
+		case !bytes.HasSuffix(line, []byte("\n")):
+			return 0, ErrTruncated
+		case key == "count":
+			pages += max(0, count-keeps)
+			sets, count, keeps = sets+1, n, 0
+		default: // high_min follows high
+			keeps = n
+		}
+	}
+	if sets == 0 {
+		return 0, fmt.Errorf("no page set: %w", ErrNoNumber)
+	}
+	return pages + max(0, count-keeps), nil
+}
+
+// clip shortens text that an error quotes.
+func clip(text []byte) []byte { return text[:min(len(text), 40)] }
