@@ -132,10 +132,6 @@ func Encode(state any, own Identity, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the state: %w", err)
 	}
-	return encode(body, own, now)
-}
-
-func encode(body []byte, own Identity, now time.Time) ([]byte, error) {
 	text, err := json.Marshal(document{Identity: own, Version: version, Written: now, State: body})
 	if err == nil && len(text) > MaxSize {
 		err = fmt.Errorf("it has %d bytes, and %d are kept at most", len(text), MaxSize)

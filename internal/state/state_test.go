@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -33,26 +34,29 @@ func newStore(t *testing.T, dir string) *Store {
 	}})
 }
 
-// loaded returns what is in a directory, once its writer has ended.
+// saved saves a state and returns once the writer has ended: on a slow machine Save does not wait for it.
+func saved(s *Store, state any) {
+	s.Save(state)()
+	for ended := false; !ended; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		ended = s.since.IsZero()
+		s.mu.Unlock()
+	}
+}
+
+// loaded returns what is in a directory.
 func loaded(t *testing.T, dir string) (got note) {
 	t.Helper()
-	for {
-		err := Load(dir, thisBoot(), noon(), &got)
-		switch {
-		case err == nil:
-			return got
-		case errors.Is(err, os.ErrNotExist): // a slow machine: Save does not wait for ever
-			time.Sleep(time.Millisecond)
-		default:
-			t.Fatal(err)
-		}
+	if err := Load(dir, thisBoot(), noon(), &got); err != nil {
+		t.Fatal(err)
 	}
+	return got
 }
 
 func TestWhatIsSavedIsLoaded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	newStore(t, dir).Save(aNote())()
+	saved(newStore(t, dir), aNote())
 	if diff := cmp.Diff(aNote(), loaded(t, dir)); diff != "" {
 		t.Errorf("(-saved +loaded):\n%s", diff)
 	}
@@ -139,12 +143,18 @@ func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil { // opening it hangs until there is a reader
 		t.Fatal(err)
 	}
-	failures := make(chan Failure, 10)
-	s := NewStore(Options{Dir: dir, Identity: thisBoot(), Now: noon, OnFailure: func(f Failure, _ error) { failures <- f }})
+	failures, late := make(chan Failure, 10), atomic.Bool{}
+	s := NewStore(Options{Dir: dir, Identity: thisBoot(), OnFailure: func(f Failure, _ error) { failures <- f }, Now: func() time.Time {
+		if late.Load() {
+			return noon().Add(Patience)
+		}
+		return noon()
+	}})
 	s.Save(note{})()
 	if got := <-failures; got != WriteSlow {
 		t.Errorf("the failure is %s, want %s", got, WriteSlow)
 	}
+	late.Store(true)
 	for _, text := range []string{"a", "b", "newest"} {
 		s.Save(note{Text: text})()
 	}
@@ -186,18 +196,15 @@ func TestTheSameStateIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newStore(t, dir)
-	s.Save(aNote())()
-	loaded(t, dir)
+	saved(s, aNote())
 	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
-	done, _ := s.hand(aNote())
-	<-done
+	saved(s, aNote())
 	if _, err := os.Stat(filepath.Join(dir, FileName)); err == nil {
 		t.Error("a state that is in the file was written again")
 	}
-	done, _ = s.hand(note{})
-	<-done
+	saved(s, note{})
 	if _, err := os.Stat(filepath.Join(dir, FileName)); err != nil {
 		t.Error("a state that had changed was not written")
 	}

@@ -44,85 +44,66 @@ type Options struct {
 // Store writes states to the file, the newest only: one that comes while another is being
 // written takes the place of those that wait. It is safe for concurrent use.
 type Store struct {
-	options Options
-
 	mu      sync.Mutex
-	nodeUID string
-	next    *handed // what is written next; nil when there is nothing
-	current *handed // what is being written; nil when nothing is
-	writing bool
-	late    bool // what is being written takes longer than Patience
+	options Options
+	next    *waiting  // what is written next; nil when there is nothing
+	since   time.Time // since when a write has taken; zero when there is no writer
 
 	written []byte // the state in the file; the writer's alone
 }
 
-// handed is a state that is to be written. Done is closed when it, or a newer one in its
+// waiting is a state that is to be written. Done is closed when it, or a newer one in its
 // place, was written or could not be.
-type handed struct {
+type waiting struct {
 	state any
 	done  chan struct{}
 }
 
 // NewStore returns a store that has written nothing. It starts no goroutine: the writer runs
 // while there is something to write.
-func NewStore(options Options) *Store {
-	return &Store{options: options, nodeUID: options.Identity.NodeUID}
-}
+func NewStore(options Options) *Store { return &Store{options: options} }
 
 // SetNodeUID says what the node's UID is, once it is known.
 func (s *Store) SetNodeUID(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.nodeUID = uid
+	s.options.Identity.NodeUID = uid
 }
 
 // Save writes the state in place of the one before. It does not wait; what it returns waits until
 // the state was written, or could not be: for [Patience] at most, and not at all while a write takes
 // longer. The state must not be changed any more.
 func (s *Store) Save(state any) (kept func()) {
-	done, late := s.hand(state)
-	if late {
-		return func() {}
-	}
-	return func() { await(done) }
-}
-
-// await waits until it is done, for [Patience] at most.
-func await(done <-chan struct{}) {
-	timer := time.NewTimer(Patience)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
-}
-
-// hand hands a state to the writer, and starts it where it does not run.
-func (s *Store) hand(state any) (done <-chan struct{}, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := &handed{state: state, done: make(chan struct{})}
-	if s.next != nil {
-		next.done = s.next.done // closed for the callers that wait for the older one
+	if s.next == nil {
+		s.next = &waiting{done: make(chan struct{})}
 	}
-	s.next = next
-	if !s.writing {
-		s.writing = true
+	s.next.state = state
+	if s.since.IsZero() {
+		s.since = s.options.Now()
 		go s.write()
 	}
-	return next.done, s.late
+	if s.options.Now().Sub(s.since) >= Patience {
+		return func() {}
+	}
+	done := s.next.done
+	return func() {
+		timer := time.NewTimer(Patience)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+		}
+	}
 }
 
-// write writes what was handed over until there is nothing more.
+// write writes what is next until there is nothing more.
 func (s *Store) write() {
-	for {
-		next, own := s.take()
-		if next == nil {
-			return
-		}
-		watch := time.AfterFunc(Patience, func() { s.noticeSlow(next) })
+	for next, own := s.take(); next != nil; next, own = s.take() {
+		slow := time.AfterFunc(Patience, func() { s.options.OnFailure(WriteSlow, nil) }) // while it lasts: it may hang
 		err := s.replace(next.state, own)
-		watch.Stop()
+		slow.Stop()
 		if err != nil {
 			s.options.OnFailure(WriteFailed, err)
 		}
@@ -130,26 +111,15 @@ func (s *Store) write() {
 	}
 }
 
-// take ends what is being written, and begins the next; nil ends the writer.
-func (s *Store) take() (*handed, Identity) {
+// take returns what is next, of which node it is, and begins its time; nil ends the writer.
+func (s *Store) take() (next *waiting, own Identity) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := s.options.Identity
-	own.NodeUID = s.nodeUID
-	s.current, s.next, s.late = s.next, nil, false
-	s.writing = s.current != nil
-	return s.current, own
-}
-
-// noticeSlow tells of a write that takes longer than [Patience], while it does: it may hang.
-func (s *Store) noticeSlow(one *handed) {
-	s.mu.Lock()
-	slow := s.current == one
-	s.late = s.late || slow
-	s.mu.Unlock()
-	if slow {
-		s.options.OnFailure(WriteSlow, nil)
+	next, s.next, s.since = s.next, nil, s.options.Now()
+	if next == nil {
+		s.since = time.Time{}
 	}
+	return next, s.options.Identity
 }
 
 // replace puts a state in place of the one before, unless it is the same.
@@ -161,15 +131,14 @@ func (s *Store) replace(state any, own Identity) error {
 	if bytes.Equal(body, s.written) {
 		return nil
 	}
-	text, err := encode(body, own, s.options.Now())
-	if err != nil {
-		return err
+	text, err := Encode(json.RawMessage(body), own, s.options.Now())
+	if err == nil {
+		err = replaceFile(filepath.Join(s.options.Dir, FileName), text)
 	}
-	if err = replaceFile(filepath.Join(s.options.Dir, FileName), text); err != nil {
-		return err
+	if err == nil {
+		s.written = body
 	}
-	s.written = body
-	return nil
+	return err
 }
 
 // replaceFile puts a file in place of the one before.
