@@ -55,12 +55,11 @@ type Acting struct {
 	now     func() time.Time
 	changed chan struct{} // holds one value after a change
 
-	mu      sync.Mutex // guards all below
-	known   bool       // the API server has answered at least once
-	exists  bool
-	reason  string    // as the ConfigMap has it
-	refused time.Time // since when the API server refuses an answer; zero when it does not
-	fault   error     // the first since its last answer; nil when there is none
+	mu      sync.Mutex        // guards all below
+	known   bool              // the API server has answered at least once
+	stop    *corev1.ConfigMap // nil where there is none
+	refused time.Time         // since when the API server refuses an answer; zero when it does not
+	fault   error             // the first since its last answer; nil when there is none
 }
 
 // New returns an Acting that sends nothing yet; see [Acting.Run]. Until then nothing is known.
@@ -130,10 +129,10 @@ func (a *Acting) failed(ctx context.Context, err error) {
 // set notes what there is: the ConfigMap or nothing.
 func (a *Acting) set(objects []any) {
 	a.note(func() {
-		a.known, a.exists, a.reason, a.refused, a.fault = true, false, "", time.Time{}, nil
+		a.known, a.stop, a.refused, a.fault = true, nil, time.Time{}, nil
 		for _, object := range objects {
 			if found, is := object.(*corev1.ConfigMap); is && found.Name == StopName {
-				a.exists, a.reason = true, found.Data[StopReason]
+				a.stop = found
 			}
 		}
 	})
@@ -154,17 +153,17 @@ func (a *Acting) note(change func()) {
 func (a *Acting) state() State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	resume := "delete ConfigMap " + a.key + " to let it act again"
 	switch {
 	case !a.known || !a.refused.IsZero() && a.now().Sub(a.refused) >= refusedFor:
 		return a.unknown()
-	case a.exists && a.reason == "":
-		return State{Reason: Stopped, Why: "ConfigMap " + a.key + " stops it, and gives no reason", Do: resume}
-	case a.exists:
-		return State{Reason: Stopped, Why: "ConfigMap " + a.key + " stops it: " + quoted(a.reason), Do: resume}
-	default:
+	case a.stop == nil:
 		return State{}
 	}
+	why := ", and gives no reason"
+	if reason := a.stop.Data[StopReason]; reason != "" {
+		why = ": " + quoted(reason)
+	}
+	return State{Reason: Stopped, Why: "ConfigMap " + a.key + " stops it" + why, Do: "delete ConfigMap " + a.key + " to let it act again"}
 }
 
 // unknown is the state while it is not known whether the ConfigMap exists.
