@@ -41,24 +41,24 @@ func newClient(config *rest.Config, tell Failed) (*Client, error) {
 // Core sends any request of the core API.
 func (c *Client) Core() rest.Interface { return c.core }
 
+func empty[T any]() *T { return new(T) }
+
 // Pods is the client of the pods of all namespaces.
 func (c *Client) Pods() *gentype.ClientWithList[*corev1.Pod, *corev1.PodList] {
 	return gentype.NewClientWithList("pods", c.core, c.parameters, metav1.NamespaceAll,
-		func() *corev1.Pod { return &corev1.Pod{} }, func() *corev1.PodList { return &corev1.PodList{} },
-		gentype.PrefersProtobuf[*corev1.Pod]())
+		empty[corev1.Pod], empty[corev1.PodList], gentype.PrefersProtobuf[*corev1.Pod]())
 }
 
 // ConfigMaps is the client of the ConfigMaps of a namespace.
 func (c *Client) ConfigMaps(namespace string) *gentype.ClientWithList[*corev1.ConfigMap, *corev1.ConfigMapList] {
 	return gentype.NewClientWithList("configmaps", c.core, c.parameters, namespace,
-		func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} },
-		gentype.PrefersProtobuf[*corev1.ConfigMap]())
+		empty[corev1.ConfigMap], empty[corev1.ConfigMapList], gentype.PrefersProtobuf[*corev1.ConfigMap]())
 }
 
 // Nodes is the client of nodes.
 func (c *Client) Nodes() *gentype.Client[*corev1.Node] {
 	return gentype.NewClient("nodes", c.core, c.parameters, metav1.NamespaceNone,
-		func() *corev1.Node { return &corev1.Node{} }, gentype.PrefersProtobuf[*corev1.Node]())
+		empty[corev1.Node], gentype.PrefersProtobuf[*corev1.Node]())
 }
 
 // EventSink sends Events for client-go's queue of Events (tools/record), which passes no context:
@@ -70,8 +70,7 @@ func (c *Client) EventSink() EventSink { return EventSink{c} }
 
 // in is the client of the Events of a namespace. It sends JSON, as client-go's own sink does.
 func (s EventSink) in(namespace string) *gentype.Client[*corev1.Event] {
-	return gentype.NewClient("events", s.client.core, s.client.parameters, namespace,
-		func() *corev1.Event { return &corev1.Event{} })
+	return gentype.NewClient("events", s.client.core, s.client.parameters, namespace, empty[corev1.Event])
 }
 
 // Create sends an Event to its namespace.

@@ -5,6 +5,7 @@
 package apiclient
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -41,18 +42,13 @@ func New(base *rest.Config, tell Failed) (*Clients, error) {
 	followToken(base)
 	watches, evictions, others := rest.CopyConfig(base), rest.CopyConfig(base), rest.CopyConfig(base)
 	evictions.QPS, others.Timeout = unlimited, readTimeout
-	c := &Clients{}
-	for _, one := range []struct {
-		config *rest.Config
-		client **Client
-	}{{watches, &c.Watching}, {evictions, &c.Evicting}, {others, &c.Telling}} {
-		made, err := newClient(one.config, tell)
-		if err != nil {
-			return nil, fmt.Errorf("building a client of the API server: %w", err)
-		}
-		*one.client = made
+	watching, err := newClient(watches, tell)
+	evicting, fault := newClient(evictions, tell)
+	telling, bad := newClient(others, tell)
+	if err = cmp.Or(err, fault, bad); err != nil { // all have one configuration
+		return nil, fmt.Errorf("building the clients of the API server: %w", err)
 	}
-	return c, nil
+	return &Clients{watching, evicting, telling}, nil
 }
 
 // lostConnection sets after how many seconds of silence client-go pings the API server, and
