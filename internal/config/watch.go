@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // poll is how often the file is read. It is small, and a stop by dryRun waits for it.
@@ -27,14 +29,7 @@ func Watch(
 	ctx context.Context, path string, inForce *EvictdConfiguration,
 	apply func(*EvictdConfiguration) error, refused func(error),
 ) error {
-	f := &follower{path: path, apply: apply, refused: refused}
-	if inForce != nil {
-		meaning, err := Explain(inForce)
-		if err != nil {
-			return err
-		}
-		f.inForce = meaning
-	}
+	f := &follower{path: path, inForce: inForce, apply: apply, refused: refused}
 	ticks := time.NewTicker(poll)
 	defer ticks.Stop()
 	for f.content, f.fault = read(path); ; f.look() {
@@ -55,8 +50,8 @@ type follower struct {
 	content []byte // by the last poll
 	fault   error  // why the last poll could not read it
 	judged  bool   // nothing is to be done until another content or fault is found
-	inForce []byte // the configuration in force as YAML; nil when unknown
 	failed  string // the fault last reported; empty once a file was good
+	inForce *EvictdConfiguration
 }
 
 // look reads the file, and reports what it says if that is new and lasts.
@@ -72,33 +67,23 @@ func (f *follower) look() {
 
 // judge reports what was found, and returns false where it is to be tried again.
 func (f *follower) judge() bool {
-	c, meaning, err := f.parse()
-	if err != nil {
+	c, err := (*EvictdConfiguration)(nil), f.fault
+	if err == nil {
+		c, err = Parse(f.content)
+	}
+	switch {
+	case err != nil:
 		f.refuse(err)
 		return true
-	}
-	if f.failed == "" && bytes.Equal(meaning, f.inForce) {
+	case f.failed == "" && equality.Semantic.DeepEqual(c, f.inForce):
 		return true
 	}
-	if err := f.apply(c); err != nil {
+	if err = f.apply(c); err != nil {
 		f.refuse(fmt.Errorf("%w; trying again every %v", err, poll))
 		return false
 	}
-	f.failed, f.inForce = "", meaning
+	f.failed, f.inForce = "", c
 	return true
-}
-
-// parse returns the configuration, and what it means in words of its own.
-func (f *follower) parse() (*EvictdConfiguration, []byte, error) {
-	if f.fault != nil {
-		return nil, nil, f.fault
-	}
-	c, err := Parse(f.content)
-	if err != nil {
-		return nil, nil, err
-	}
-	meaning, err := Explain(c)
-	return c, meaning, err
 }
 
 // refuse reports a fault unless it is the one reported last.
