@@ -75,15 +75,13 @@ func Default() *EvictdConfiguration {
 func base() *EvictdConfiguration {
 	c := Default()
 	c.APIVersion, c.Kind = "", ""
-	c.EvictionHard, c.EvictionSoft = nil, nil
-	c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = nil, nil
-	c.Protect.Namespaces = nil
-	c.Sampling.MinInterval.Duration, c.Sampling.MaxInterval.Duration = unset, unset
+	c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = nil, nil, nil, nil
+	c.Sampling = Sampling{Duration{unset}, Duration{unset}}
 	return c
 }
 
 // complete fills in what the file left out. A nil map or list is one that the
-// file does not have.
+// file does not have, or has as null.
 func (c *EvictdConfiguration) complete() {
 	defaults := Default()
 	if c.EvictionPressureTransitionPeriod.Duration == 0 {
@@ -120,10 +118,8 @@ func (s *Sampling) complete(defaults *Sampling) {
 // thresholds by default only where all thresholds are the defaults.
 // Hard ones stand in for a missing evictionHard as in the kubelet.
 func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) {
-	allDefault := c.EvictionHard == nil && c.EvictionSoft == nil
-	if !allDefault {
-		defaults.EvictionSoft = map[string]string{}
-		defaults.EvictionSoftGracePeriod = map[string]string{}
+	if c.EvictionHard != nil || c.EvictionSoft != nil {
+		defaults.EvictionSoft, defaults.EvictionSoftGracePeriod = map[string]string{}, map[string]string{}
 	}
 	if c.EvictionHard == nil {
 		c.EvictionHard = hardBelow(defaults.EvictionHard, c.EvictionSoft)
@@ -146,7 +142,7 @@ func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) 
 // alone; the kubelet's own hard threshold is behind it.
 func hardBelow(hard, soft map[string]string) map[string]string {
 	maps.DeleteFunc(hard, func(signal, text string) bool {
-		q, err := parseThreshold(soft[signal]) // an error where there is none
+		q, err := ParseThreshold(soft[signal]) // an error where there is none
 		return err == nil && !q.IsZero() && share(soft[signal]) <= share(text)
 	})
 	return hard

@@ -58,11 +58,11 @@ func TestDefaultsActBeforeTheKubelet(t *testing.T) {
 		"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%",
 		"imagefs.available": "15%", "imagefs.inodesFree": "5%",
 	} {
-		ours, err := parseThreshold(Default().EvictionHard[signal])
+		ours, err := ParseThreshold(Default().EvictionHard[signal])
 		if err != nil {
 			t.Fatal(err)
 		}
-		theirs, err := parseThreshold(kubelets)
+		theirs, err := ParseThreshold(kubelets)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -142,7 +142,7 @@ func (f *faults) guaranteed(path *field.Path, amounts map[string]string) (memory
 			continue
 		}
 		var err error
-		switch memory, err = ParseAmount(amounts[name]); {
+		switch memory, err = parseAmount(amounts[name]); {
 		case err != nil:
 			f.invalid(at, amounts[name], `must be an amount of bytes, such as "8Gi"`)
 		case memory == 0:

@@ -97,7 +97,7 @@ func (f *faults) linesOf(name string, s settings) (lines []line) {
 		}
 		return nil
 	}
-	hard, soft := f.quantity(name, hardField, s, parseThreshold), f.quantity(name, softField, s, parseThreshold)
+	hard, soft := f.quantity(name, hardField, s, ParseThreshold), f.quantity(name, softField, s, ParseThreshold)
 	grace := f.grace(field.NewPath(graceField).Key(name), s)
 	reclaim := f.quantity(name, reclaimField, s, parseReclaim)
 	add := func(mapName string, q pressure.Quantity, grace time.Duration) {

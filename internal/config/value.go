@@ -22,10 +22,10 @@ const (
 	largest = int64(1) << 60
 )
 
-// parseThreshold reads a threshold by the kubelet's grammar (parseThresholdStatement,
+// ParseThreshold reads a threshold by the kubelet's grammar (parseThresholdStatement,
 // pkg/kubelet/eviction/helpers.go), without what can only be a mistake. The error says what to do
 // instead. Zero is a threshold that is switched off.
-func parseThreshold(text string) (pressure.Quantity, error) {
+func ParseThreshold(text string) (pressure.Quantity, error) {
 	if text == "0%" || text == "100%" {
 		return pressure.Quantity{}, nil
 	}
@@ -89,7 +89,7 @@ func parseQuantity(text string) (pressure.Quantity, error) {
 		part, err := percentage(text)
 		return pressure.Fraction(part), err
 	}
-	amount, err := ParseAmount(text)
+	amount, err := parseAmount(text)
 	return pressure.Absolute(amount), err
 }
 
@@ -121,8 +121,8 @@ func percentage(text string) (float32, error) {
 	return float32(parsed) / 100, nil
 }
 
-// ParseAmount reads a resource.Quantity of whole bytes, inodes or tasks.
-func ParseAmount(text string) (int64, error) {
+// parseAmount reads a resource.Quantity of whole bytes, inodes or tasks.
+func parseAmount(text string) (int64, error) {
 	q, err := ParseQuantity(text)
 	switch {
 	case err != nil:

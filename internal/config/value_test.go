@@ -35,7 +35,7 @@ func TestThresholdValueBytes(t *testing.T) {
 		{"9", 0, 9},
 		{"1Ei", 0, 1 << 60},
 	} {
-		got, err := parseThreshold(tc.text)
+		got, err := ParseThreshold(tc.text)
 		if err != nil {
 			t.Errorf("%s: %v", tc.text, err)
 			continue
@@ -49,7 +49,7 @@ func TestThresholdValueBytes(t *testing.T) {
 func TestThresholdValueOff(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"0%", "100%"} {
-		if got, err := parseThreshold(text); err != nil || !got.IsZero() {
+		if got, err := ParseThreshold(text); err != nil || !got.IsZero() {
 			t.Errorf("%s: got %+v, %v; want switched off", text, got, err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestThresholdValueRefused(t *testing.T) {
 		"1e99999999999999999":   "not more than any node has",
 		strings.Repeat("9", 33): "longer than 32",
 	} {
-		got, err := parseThreshold(text)
+		got, err := ParseThreshold(text)
 		if err == nil {
 			t.Errorf("%q: got %+v, want it refused", text, got)
 			continue
@@ -128,7 +128,7 @@ func FuzzThresholdValue(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, parse := range []func(string) (pressure.Quantity, error){parseThreshold, parseReclaim} {
+		for _, parse := range []func(string) (pressure.Quantity, error){ParseThreshold, parseReclaim} {
 			v, err := parse(text)
 			if err != nil {
 				if err.Error() == "" || v != (pressure.Quantity{}) {
@@ -155,7 +155,7 @@ func FuzzThresholdValue(f *testing.F) {
 // what the kubelet refuses is refused, what both accept means the same.
 func againstKubelet(t *testing.T, text string) {
 	t.Helper()
-	got, err := parseThreshold(text)
+	got, err := ParseThreshold(text)
 	if err != nil {
 		return // a text that the kubelet accepts may be refused, see TestThresholdValueRefused
 	}

@@ -34,15 +34,14 @@ const (
 // such configuration, and of which kind it is; then nothing is known. It is [fs.ErrNotExist] only
 // where nothing has that name.
 func Read(path string) (*Configuration, error) {
-	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
-		return readWith(&kubelet.KubeletConfiguration{}, nil, path)
+	base := &kubelet.KubeletConfiguration{}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return readWith(base, nil, path)
 	}
 	text, err := jsonOf(path)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = decode(path, text, base)
 	}
-	base, err := decode(path, text)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +56,7 @@ func Read(path string) (*Configuration, error) {
 // readWith merges the drop-ins of a directory over what was read of the files.
 func readWith(base *kubelet.KubeletConfiguration, files []string, dir string) (*Configuration, error) {
 	dropIns, unread, err := dropInsOf(dir)
-	if err == nil {
+	if err == nil && len(dropIns) > 0 {
 		base, err = merge(base, dropIns)
 	}
 	if err != nil {
@@ -80,18 +79,7 @@ func Default() *Configuration {
 
 // jsonOf returns the file as JSON, by the conversion that the kubelet's loader uses.
 func jsonOf(path string) ([]byte, error) {
-	info, err := stat(path)
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular():
-		err = fmt.Errorf("it is %s and not a regular file", kindOf(info.Mode()))
-	case info.Size() > maxFileBytes:
-		err = errors.New("it is larger than 1 MiB")
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(filepath.Clean(path))
-	}
+	text, err := content(path)
 	if err == nil {
 		text, err = yaml.YAMLToJSON(text)
 	}
@@ -106,6 +94,26 @@ func jsonOf(path string) ([]byte, error) {
 		return nil, failed(path, err)
 	}
 	return text, nil
+}
+
+func decode(path string, text []byte, into *kubelet.KubeletConfiguration) error {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, into); err != nil {
+		return failed(path, err)
+	}
+	return nil
+}
+
+func content(path string) ([]byte, error) {
+	info, err := stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("it is %s and not a regular file", kindOf(info.Mode()))
+	case info.Size() > maxFileBytes:
+		return nil, errors.New("it is larger than 1 MiB")
+	}
+	return os.ReadFile(filepath.Clean(path))
 }
 
 // stat is [os.Stat], but a link without its target is there: the kubelet may see what it leads to.
@@ -129,14 +137,6 @@ func kindOf(mode fs.FileMode) string {
 	default:
 		return "a device"
 	}
-}
-
-func decode(path string, text []byte) (*kubelet.KubeletConfiguration, error) {
-	decoded := &kubelet.KubeletConfiguration{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, decoded); err != nil {
-		return nil, failed(path, err)
-	}
-	return decoded, nil
 }
 
 func failed(path string, err error) error {
@@ -176,9 +176,6 @@ func dropInsOf(dir string) (names, unread []string, err error) {
 // cmd/kubelet/app/server.go, mergeKubeletConfigurations): each is a JSON merge patch of the
 // configuration before it. It fills the defaults of everything but the thresholds once more.
 func merge(base *kubelet.KubeletConfiguration, dropIns []string) (*kubelet.KubeletConfiguration, error) {
-	if len(dropIns) == 0 {
-		return base, nil
-	}
 	merged, err := json.Marshal(base)
 	if err != nil {
 		return nil, err
@@ -192,5 +189,6 @@ func merge(base *kubelet.KubeletConfiguration, dropIns []string) (*kubelet.Kubel
 			return nil, failed(name, err)
 		}
 	}
-	return decode(strings.Join(dropIns, ", "), merged)
+	base = &kubelet.KubeletConfiguration{}
+	return base, decode(strings.Join(dropIns, ", "), merged, base)
 }

@@ -89,7 +89,7 @@ func TestReadKubelet(t *testing.T) {
 			"drop-ins in their order; other files are named",
 			kubeletHead + "evictionHard: {nodefs.available: 1Gi, imagefs.available: 2Gi}",
 			map[string]string{
-				"10-a.conf": kubeletHead + "evictionHard: {nodefs.available: 2Gi}", "20-b.conf": kubeletHead + "evictionHard: {nodefs.available: 3Gi, imagefs.available: null}\nimageGCHighThresholdPercent: 100",
+				"10-a.conf": kubeletHead + "evictionHard: {nodefs.available: 2Gi}", "20-b.conf": kubeletHead + "evictionHard: {nodefs.available: 3Gi, imagefs.available: null}\nimageGCHighThresholdPercent: 100\nevictionPressureTransitionPeriod: null",
 				"30-c.yaml": kubeletHead + "evictionHard: {nodefs.available: 4Gi}",
 			},
 			[]string{"nodefs.available<3221225472 (hard)"},
@@ -109,9 +109,9 @@ func TestReadKubelet(t *testing.T) {
 		},
 		{
 			"what cannot be understood counts for nothing",
-			kubeletHead + "evictionHard: {memory.available: lots, nodefs.available: 120%, imagefs.available: null, memory.stall: 5%, pid.available: NaN%, unknown: 1Gi}\n" +
+			kubeletHead + "evictionHard: {memory.available: lots, nodefs.available: 120%, imagefs.available: null, memory.stall: 5%, pid.available: NaN%, nodefs.inodesFree: 10%%, unknown: 1Gi}\n" +
 				"evictionSoft: {nodefs.inodesFree: 10%, imagefs.inodesFree: 10%}\nevictionSoftGracePeriod: {imagefs.inodesFree: -1s}\nimageGCHighThresholdPercent: 101\nsomethingNew: {a: 1}",
-			nil, nil, 100, 9,
+			nil, nil, 100, 10,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

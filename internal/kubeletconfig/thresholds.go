@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -99,45 +97,26 @@ func (k *Configuration) ImageCollection() pressure.Quantity {
 
 // add takes one threshold, with the grace period as the file writes it.
 func (k *Configuration) add(name, entry, text, grace string) {
-	threshold, on, err := parseThreshold(entry, text)
-	if err == nil && on {
-		threshold.Grace, err = time.ParseDuration(grace)
-		if err != nil || threshold.Grace < 0 {
-			err = errors.New("its grace period is not a duration")
-		}
-	}
-	switch {
-	case err != nil:
-		k.Unread = append(k.Unread, fmt.Sprintf("%s[%s]: %v", name, shown(entry), err))
-	case on:
-		threshold.Hard = threshold.Grace == 0
-		k.Thresholds = append(k.Thresholds, threshold)
-	}
-}
-
-// parseThreshold reads a threshold by the kubelet's grammar (parseThresholdStatement and
-// parsePercentage, pkg/kubelet/eviction/helpers.go), and whether it can ever be met.
-func parseThreshold(entry, text string) (_ pressure.Threshold, on bool, err error) {
 	signal, err := pressure.ParseSignal(entry)
 	if own, has := signal.Kubelets(); err != nil || !has || own != signal {
-		return pressure.Threshold{}, false, errors.New("is no signal of the kubelet's")
+		err = errors.New("is no signal of the kubelet's")
 	}
-	if !strings.HasSuffix(text, "%") {
-		amount, fault := config.ParseAmount(text)
-		if fault == nil && amount == 0 {
-			fault = errors.New("must be above 0")
-		}
-		return pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(amount)}, fault == nil, fault
+	var quantity pressure.Quantity
+	if err == nil {
+		quantity, err = config.ParseThreshold(text)
 	}
-	if text == "0%" || text == "100%" {
-		return pressure.Threshold{}, false, nil
+	if err == nil && quantity.IsZero() {
+		return
 	}
-	percent, err := strconv.ParseFloat(strings.TrimRight(text, "%"), 32)
-	share := float32(percent) / 100
-	if err != nil || !(share >= 0 && share <= 1) { // NaN is neither
-		return pressure.Threshold{}, false, errors.New("is not a percentage from 0% to 100%")
+	wait, bad := time.ParseDuration(grace)
+	if err == nil && (bad != nil || wait < 0) {
+		err = errors.New("its grace period is not a duration")
 	}
-	return pressure.Threshold{Signal: signal, Quantity: pressure.Fraction(share)}, share > 0, nil
+	if err != nil {
+		k.Unread = append(k.Unread, fmt.Sprintf("%s[%s]: %v", name, shown(entry), err))
+		return
+	}
+	k.Thresholds = append(k.Thresholds, pressure.Threshold{Signal: signal, Quantity: quantity, Hard: wait == 0, Grace: wait})
 }
 
 // addAllocatable does what the kubelet does where the pods' cgroup has a limit: each hard
