@@ -47,115 +47,91 @@ type finding struct {
 	Kind   kubeletconfig.Kind
 }
 
-func kinds(result kubeletconfig.Result) []finding {
-	var all []finding
-	for _, f := range result.Findings {
-		all = append(all, finding{f.Signal, f.Kind})
+func first(signal pressure.Signal) []finding { return []finding{{signal, kubeletconfig.KubeletFirst}} }
+
+func maybe(signal pressure.Signal) []finding {
+	return []finding{{signal, kubeletconfig.KubeletMaybeFirst}}
+}
+
+type thresholds = []pressure.Threshold
+
+// comparison is two sides, and what is found between them.
+type comparison struct {
+	name         string
+	ours, theirs thresholds
+	change       func(*kubeletconfig.Node) // of a calm node; nil is none
+	want         []finding
+	says         string // a part of the first one's sentence
+}
+
+func compare(t *testing.T, tests []comparison) {
+	t.Helper()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			node := calm()
+			if test.change != nil {
+				test.change(node)
+			}
+			var got []finding
+			result := kubeletconfig.Compare(test.ours, kubelet(test.theirs...), node)
+			for _, f := range result.Findings {
+				got = append(got, finding{f.Signal, f.Kind})
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Fatalf("findings (-want +got):\n%s\n%+v", diff, result.Findings)
+			}
+			if len(got) > 0 && !strings.Contains(result.Findings[0].Detail+".", test.says) {
+				t.Errorf("%q does not say %q", result.Findings[0].Detail, test.says)
+			}
+		})
 	}
-	return all
 }
 
 func TestWhichActsFirst(t *testing.T) {
 	t.Parallel()
 	const memory, nodefs = pressure.MemoryAvailable, pressure.NodeFSAvailable
 	ten, five, one := pressure.Fraction(.1), pressure.Fraction(.05), pressure.Absolute(gi)
-	for _, test := range []struct {
-		name         string
-		ours, theirs []pressure.Threshold
-		want         []finding
-	}{
-		{"the defaults", []pressure.Threshold{hard(memory, five)}, []pressure.Threshold{hard(memory, pressure.Absolute(100*mi))}, nil},
-		{"a percentage above an amount", []pressure.Threshold{hard(nodefs, one)}, []pressure.Threshold{hard(nodefs, five)}, []finding{{nodefs, kubeletconfig.KubeletFirst}}},
-		{"an amount above a percentage", []pressure.Threshold{hard(nodefs, pressure.Absolute(6*gi))}, []pressure.Threshold{hard(nodefs, five)}, nil},
-		{"equal lines", []pressure.Threshold{hard(nodefs, five)}, []pressure.Threshold{hard(nodefs, five)}, []finding{{nodefs, kubeletconfig.KubeletFirst}}},
-		{"evictd leaves the signal to the kubelet", nil, []pressure.Threshold{hard(nodefs, five)}, nil},
-		{"the kubelet has no threshold", []pressure.Threshold{hard(nodefs, five)}, nil, nil},
-		{
-			"a soft one of evictd's is above and may come too late",
-			[]pressure.Threshold{soft(nodefs, ten, time.Minute)},
-			[]pressure.Threshold{hard(nodefs, five)},
-			[]finding{{nodefs, kubeletconfig.KubeletMaybeFirst}},
-		},
-		{
-			"a soft one of evictd's is below as well",
-			[]pressure.Threshold{soft(nodefs, one, time.Minute)},
-			[]pressure.Threshold{hard(nodefs, five)},
-			[]finding{{nodefs, kubeletconfig.KubeletFirst}},
-		},
-		{
-			"a hard one of evictd's is below, whatever its soft one is",
-			[]pressure.Threshold{hard(nodefs, one), soft(nodefs, ten, time.Minute)},
-			[]pressure.Threshold{hard(nodefs, five)},
-			[]finding{{nodefs, kubeletconfig.KubeletFirst}},
-		},
-		{
-			"a soft one of the kubelet's waits longer",
-			[]pressure.Threshold{hard(nodefs, one), soft(nodefs, ten, time.Minute)},
-			[]pressure.Threshold{soft(nodefs, five, time.Minute)},
-			nil,
-		},
-		{
-			"a soft one of the kubelet's waits less",
-			[]pressure.Threshold{hard(nodefs, one), soft(nodefs, ten, time.Minute)},
-			[]pressure.Threshold{soft(nodefs, five, 59*time.Second)},
-			[]finding{{nodefs, kubeletconfig.KubeletFirst}},
-		},
-		{
-			"a soft one of the kubelet's is above everything",
-			[]pressure.Threshold{hard(nodefs, five)},
-			[]pressure.Threshold{soft(nodefs, ten, time.Hour)},
-			[]finding{{nodefs, kubeletconfig.KubeletFirst}},
-		},
+	fives, late := thresholds{hard(nodefs, five)}, thresholds{hard(nodefs, one), soft(nodefs, ten, time.Minute)}
+	compare(t, []comparison{
+		{"the defaults", thresholds{hard(memory, five)}, thresholds{hard(memory, pressure.Absolute(100*mi))}, nil, nil, ""},
+		{"a percentage above an amount", thresholds{hard(nodefs, one)}, fives, nil, first(nodefs), ""},
+		{"an amount above a percentage", thresholds{hard(nodefs, pressure.Absolute(6*gi))}, fives, nil, nil, ""},
+		{"equal lines", fives, fives, nil, first(nodefs), ""},
+		{"evictd leaves the signal to the kubelet", nil, fives, nil, nil, ""},
+		{"the kubelet has no threshold", fives, nil, nil, nil, ""},
+		{"a soft one of evictd's is above and may come too late", thresholds{soft(nodefs, ten, time.Minute)}, fives, nil, maybe(nodefs), ""},
+		{"a soft one of evictd's is below as well", thresholds{soft(nodefs, one, time.Minute)}, fives, nil, first(nodefs), ""},
+		{"a hard one of evictd's is below, whatever its soft one is", late, fives, nil, first(nodefs), ""},
+		{"a soft one of the kubelet's waits longer", late, thresholds{soft(nodefs, five, time.Minute)}, nil, nil, ""},
+		{"a soft one of the kubelet's waits less", late, thresholds{soft(nodefs, five, 59*time.Second)}, nil, first(nodefs), ""},
+		{"a soft one of the kubelet's is above everything", fives, thresholds{soft(nodefs, ten, time.Hour)}, nil, first(nodefs), ""},
 		{
 			"once per signal, the hard one first",
-			[]pressure.Threshold{hard(nodefs, one), hard(memory, one)},
-			[]pressure.Threshold{soft(nodefs, ten, time.Hour), hard(nodefs, five), hard(memory, five)},
-			[]finding{{memory, kubeletconfig.KubeletFirst}, {nodefs, kubeletconfig.KubeletFirst}},
+			thresholds{hard(nodefs, one), hard(memory, one)},
+			thresholds{soft(nodefs, ten, time.Hour), hard(nodefs, five), hard(memory, five)},
+			nil, append(first(memory), first(nodefs)...), "",
 		},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			got := kubeletconfig.Compare(test.ours, kubelet(test.theirs...), calm())
-			if diff := cmp.Diff(test.want, kinds(got)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s\n%+v", diff, got.Findings)
-			}
-		})
-	}
+	})
 }
 
 // The two definitions of memory.available are two figures: only where the readings agree
 // with the configurations is anything certain.
 func TestMemoryIsMeasuredInTwoWays(t *testing.T) {
 	t.Parallel()
-	ours, theirs := []pressure.Threshold{hard(pressure.MemoryAvailable, pressure.Absolute(gi))}, kubelet(hard(pressure.MemoryAvailable, pressure.Fraction(.05)))
-	for _, test := range []struct {
-		name    string
-		change  func(*kubeletconfig.Node)
-		kind    kubeletconfig.Kind
-		because string
-	}{
-		{"one definition", func(*kubeletconfig.Node) {}, kubeletconfig.KubeletFirst, ""},
-		{"two, and the kubelet's is nearer", func(n *kubeletconfig.Node) { n.Definition = pressure.Kernel }, kubeletconfig.KubeletFirst, "evictd's line is 49.0Gi away and the kubelet's 45.0Gi"},
-		{"two, and evictd's is nearer", func(n *kubeletconfig.Node) {
-			n.Definition, n.KubeletMemory.Available = pressure.Kernel, 70*gi
-		}, kubeletconfig.KubeletMaybeFirst, "49.0Gi away and the kubelet's 65.0Gi"},
-		{"two, and the kubelet's is not known", func(n *kubeletconfig.Node) {
-			n.Definition, n.KubeletMemory = pressure.Kernel, pressure.Observation{}
-		}, kubeletconfig.KubeletMaybeFirst, "cannot be read here"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			node := calm()
-			test.change(node)
-			got := kubeletconfig.Compare(ours, theirs, node)
-			if diff := cmp.Diff([]finding{{pressure.MemoryAvailable, test.kind}}, kinds(got)); diff != "" {
-				t.Fatalf("findings (-want +got):\n%s", diff)
-			}
-			if detail := got.Findings[0].Detail; !strings.Contains(detail, test.because) {
-				t.Errorf("%q does not say %q", detail, test.because)
-			}
-		})
+	const memory = pressure.MemoryAvailable
+	ours, theirs := thresholds{hard(memory, pressure.Absolute(gi))}, thresholds{hard(memory, pressure.Fraction(.05))}
+	kernel := func(byKubelet pressure.Observation) func(*kubeletconfig.Node) {
+		return func(n *kubeletconfig.Node) { n.Definition, n.KubeletMemory = pressure.Kernel, byKubelet }
 	}
+	near, far := calm().KubeletMemory, calm().KubeletMemory
+	far.Available = 70 * gi
+	compare(t, []comparison{
+		{"one definition", ours, theirs, nil, first(memory), ""},
+		{"two, and the kubelet's is nearer", ours, theirs, kernel(near), first(memory), "evictd's line is 49.0Gi away and the kubelet's 45.0Gi"},
+		{"two, and evictd's is nearer", ours, theirs, kernel(far), maybe(memory), "49.0Gi away and the kubelet's 65.0Gi"},
+		{"two, and the kubelet's is not known", ours, theirs, kernel(pressure.Observation{}), maybe(memory), "cannot be read here"},
+	})
 }
 
 // The kubelet copies its hard threshold of memory.available for the limit of the pods' cgroup. That evictd has none
@@ -163,35 +139,45 @@ func TestMemoryIsMeasuredInTwoWays(t *testing.T) {
 func TestTheCopyForTheLimitOfThePodsCgroup(t *testing.T) {
 	t.Parallel()
 	const signal = pressure.AllocatableMemoryAvailable
-	theirs := kubelet(hard(pressure.MemoryAvailable, pressure.Absolute(100*mi)), hard(signal, pressure.Absolute(100*mi)))
-	for _, test := range []struct {
-		name    string
-		ours    []pressure.Threshold
-		change  func(*kubeletconfig.Node)
-		want    []finding
-		because string
-	}{
-		{"evictd has none", nil, func(*kubeletconfig.Node) {}, []finding{{signal, kubeletconfig.KubeletFirst}}, "add allocatableMemory.available: 200Mi to evictionHard"},
-		{"the cgroup has no limit", nil, func(n *kubeletconfig.Node) { n.KubeletAllocatable.State = pressure.Absent }, nil, ""},
-		{"the limit is all of the memory", nil, func(n *kubeletconfig.Node) { n.KubeletAllocatable.Capacity = 100 * gi }, nil, ""},
-		{"evictd's is above", []pressure.Threshold{hard(signal, pressure.Fraction(.05))}, func(*kubeletconfig.Node) {}, nil, ""},
-		{"evictd's is below, and nearer", []pressure.Threshold{hard(signal, pressure.Absolute(50*mi))}, func(n *kubeletconfig.Node) {
+	theirs := thresholds{hard(pressure.MemoryAvailable, pressure.Absolute(100*mi)), hard(signal, pressure.Absolute(100*mi))}
+	compare(t, []comparison{
+		{"evictd has none", nil, theirs, nil, first(signal), "add allocatableMemory.available: 200Mi to evictionHard"},
+		{"the cgroup has no limit", nil, theirs, func(n *kubeletconfig.Node) { n.KubeletAllocatable.State = pressure.Absent }, nil, ""},
+		{"the limit is all of the memory", nil, theirs, func(n *kubeletconfig.Node) { n.KubeletAllocatable.Capacity = 100 * gi }, nil, ""},
+		{"evictd's is above", thresholds{hard(signal, pressure.Fraction(.05))}, theirs, nil, nil, ""},
+		{"evictd's is below, and nearer", thresholds{hard(signal, pressure.Absolute(50*mi))}, theirs, func(n *kubeletconfig.Node) {
 			n.Definition, n.KubeletAllocatable.Available = pressure.Kernel, 70*gi
-		}, []finding{{signal, kubeletconfig.KubeletMaybeFirst}}, "the kubelet's 69.9Gi; write a threshold above 100.0Mi"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			node := calm()
-			test.change(node)
-			got := kubeletconfig.Compare(test.ours, theirs, node)
-			if diff := cmp.Diff(test.want, kinds(got)); diff != "" {
-				t.Fatalf("findings (-want +got):\n%s", diff)
-			}
-			if len(got.Findings) > 0 && !strings.Contains(got.Findings[0].Detail, test.because) {
-				t.Errorf("%q does not say %q", got.Findings[0].Detail, test.because)
-			}
-		})
-	}
+		}, maybe(signal), "the kubelet's 69.9Gi; write a threshold above 100.0Mi"},
+	})
+}
+
+// TestKubeletMemoryIsComparedWithTheKubeletsMemory: a threshold of kubeletMemory.available is meant
+// to lie above the kubelet's of memory.available. It makes up for one of memory.available that
+// comes too late.
+func TestKubeletMemoryIsComparedWithTheKubeletsMemory(t *testing.T) {
+	t.Parallel()
+	const memory, onKubelets = pressure.MemoryAvailable, pressure.KubeletMemoryAvailable
+	theirs := thresholds{hard(memory, pressure.Absolute(gi))}
+	above, at, late := pressure.Absolute(gi+1), pressure.Absolute(gi), pressure.Absolute(gi-1)
+	kernel := func(n *kubeletconfig.Node) { n.Definition = pressure.Kernel }
+	both := append(first(memory), first(onKubelets)...)
+	compare(t, []comparison{
+		{"above", thresholds{hard(onKubelets, above)}, theirs, kernel, nil, ""},
+		{"equal", thresholds{hard(onKubelets, at)}, theirs, kernel, first(onKubelets), ""},
+		{"below is too late", thresholds{hard(onKubelets, late)}, theirs, kernel, first(onKubelets), ""},
+		{"above and soft", thresholds{soft(onKubelets, above, time.Minute)}, theirs, kernel, maybe(onKubelets), ""},
+		{"above, beside a late one of memory.available", thresholds{hard(memory, late), hard(onKubelets, above)}, theirs, kernel, nil, ""},
+		{"below, beside a late one of memory.available", thresholds{hard(memory, late), hard(onKubelets, late)}, theirs, kernel, both, ""},
+		{
+			"below, beside an early one of memory.available",
+			thresholds{hard(memory, pressure.Fraction(.1)), hard(onKubelets, late)},
+			theirs,
+			kernel, first(onKubelets), "",
+		},
+		{"none, and one of memory.available is late", thresholds{hard(memory, late)}, theirs, func(n *kubeletconfig.Node) {
+			n.Definition, n.KubeletMemory.Available = pressure.Kernel, 10*gi
+		}, first(memory), "; a threshold of kubeletMemory.available has the kubelet's measure."},
+	})
 }
 
 func TestImagesAreDeletedFirst(t *testing.T) {

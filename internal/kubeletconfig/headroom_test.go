@@ -1,7 +1,6 @@
 package kubeletconfig_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -104,55 +103,5 @@ func TestUnknownHeadroom(t *testing.T) {
 	unseen.Sample = &pressure.Sample{}
 	if got, known := kubeletconfig.MemoryHeadroom(ours, theirs, unseen, false); !known || got.Near {
 		t.Errorf("MemAvailable is not known: %v, %+v", known, got)
-	}
-}
-
-// TestKubeletMemoryIsComparedWithTheKubeletsMemory: a threshold of kubeletMemory.available is meant
-// to lie above the kubelet's of memory.available. It makes up for one of memory.available that
-// comes too late.
-func TestKubeletMemoryIsComparedWithTheKubeletsMemory(t *testing.T) {
-	t.Parallel()
-	const memory, onKubelets = pressure.MemoryAvailable, pressure.KubeletMemoryAvailable
-	theirs := []pressure.Threshold{hard(memory, pressure.Absolute(gi))}
-	above, at, late := pressure.Absolute(gi+1), pressure.Absolute(gi), pressure.Absolute(gi-1)
-	for _, test := range []struct {
-		name string
-		ours []pressure.Threshold
-		want []finding
-	}{
-		{"above", []pressure.Threshold{hard(onKubelets, above)}, nil},
-		{"equal", []pressure.Threshold{hard(onKubelets, at)}, []finding{{onKubelets, kubeletconfig.KubeletFirst}}},
-		{"below is too late", []pressure.Threshold{hard(onKubelets, late)}, []finding{{onKubelets, kubeletconfig.KubeletFirst}}},
-		{"above and soft", []pressure.Threshold{soft(onKubelets, above, time.Minute)}, []finding{{onKubelets, kubeletconfig.KubeletMaybeFirst}}},
-		{"above, beside a late one of memory.available", []pressure.Threshold{hard(memory, late), hard(onKubelets, above)}, nil},
-		{
-			"below, beside a late one of memory.available",
-			[]pressure.Threshold{hard(memory, late), hard(onKubelets, late)},
-			[]finding{{memory, kubeletconfig.KubeletFirst}, {onKubelets, kubeletconfig.KubeletFirst}},
-		},
-		{
-			"below, beside an early one of memory.available",
-			[]pressure.Threshold{hard(memory, pressure.Fraction(.1)), hard(onKubelets, late)},
-			[]finding{{onKubelets, kubeletconfig.KubeletFirst}},
-		},
-	} {
-		node := calm()
-		node.Definition = pressure.Kernel
-		got := kubeletconfig.Compare(test.ours, kubelet(theirs...), node)
-		if diff := kinds(got); len(diff) != len(test.want) {
-			t.Errorf("%s: %+v", test.name, got.Findings)
-			continue
-		}
-		for i, f := range kinds(got) {
-			if f != test.want[i] {
-				t.Errorf("%s: %+v", test.name, got.Findings)
-			}
-		}
-	}
-	node := calm()
-	node.Definition, node.KubeletMemory.Available = pressure.Kernel, 10*gi
-	got := kubeletconfig.Compare([]pressure.Threshold{hard(memory, late)}, kubelet(theirs...), node)
-	if len(got.Findings) != 1 || !strings.HasSuffix(got.Findings[0].Detail, "; a threshold of kubeletMemory.available has the kubelet's measure") {
-		t.Errorf("findings: %+v", got.Findings)
 	}
 }
