@@ -39,13 +39,29 @@ func mustParse(t *testing.T, file string) *EvictdConfiguration {
 	return c
 }
 
+// faulty is a file and its faults.
+type faulty struct {
+	name string
+	file string
+	want []string
+}
+
+// checkFaults parses each file behind a head.
+func checkFaults(t *testing.T, head string, files []faulty) {
+	t.Helper()
+	for _, tc := range files {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, lines(t, head+tc.file+"\n")); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestParseFaults(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		name string
-		file string // after the head
-		want []string
-	}{
+	checkFaults(t, head, []faulty{
 		{"unknown field", "colour: red", []string{
 			`colour: Forbidden: unknown field: correct its name, or remove it`,
 		}},
@@ -254,14 +270,7 @@ func TestParseFaults(t *testing.T) {
 			`evictionSoftGracePeriod[nodefs.available]: Required value: the soft threshold of this signal needs a grace period: add one`,
 			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict no pod`,
 		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(tc.want, lines(t, head+tc.file+"\n")); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 func TestParseNamespaceFaults(t *testing.T) {
@@ -276,11 +285,7 @@ func TestParseNamespaceFaults(t *testing.T) {
 
 func TestParseHead(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		name string
-		file string
-		want []string
-	}{
+	checkFaults(t, "", []faulty{
 		{"none", "dryRun: true", []string{
 			`apiVersion: Unsupported value: "": supported values: "evictd.dev/v1alpha1"`,
 			`kind: Unsupported value: "": supported values: "EvictdConfiguration"`,
@@ -295,14 +300,7 @@ func TestParseHead(t *testing.T) {
 		{"not text", "apiVersion: 1\nkind: true", []string{
 			`apiVersion: Invalid value: 1: must be text in quotes`,
 		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(tc.want, lines(t, tc.file)); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 func TestParseNoDocument(t *testing.T) {

@@ -3,17 +3,12 @@ package config
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/evictd/evictd/pkg/rank"
 )
 
 func TestQueueFaults(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		name, file string
-		want       []string
-	}{
+	checkFaults(t, head, []faulty{
 		{"a whole tree", `queues:
 - name: a
   namespaces: [team-a, team-a-*]
@@ -60,19 +55,7 @@ func TestQueueFaults(t *testing.T) {
 			`queues[0].properties[priority.offset]: Invalid value: "2147483648": must be a whole number from -2147483648 to 2147483647`,
 			`queues[0].properties[priority.policy]: Unsupported value: "fenced": supported values: "default", "fence"`,
 		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			_, err := Parse([]byte(head + tc.file + "\n"))
-			var got []string
-			if err != nil {
-				got = lines(t, head+tc.file+"\n")
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 func TestQueuesAsTheyAreRanked(t *testing.T) {

@@ -79,14 +79,10 @@ func (f *faults) selector(path *field.Path, selector *metav1.LabelSelector) func
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return nil
 	}
-	wrong := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
-	f.add(wrong...)
+	f.add(metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)...)
 	matcher, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
+	if err != nil { // it did not validate
 		matcher = labels.Everything()
-		if len(wrong) == 0 {
-			f.invalid(path, field.OmitValueType{}, err.Error())
-		}
 	}
 	return func(podLabels map[string]string) bool { return matcher.Matches(labels.Set(podLabels)) }
 }

@@ -2,6 +2,11 @@ package config
 
 import (
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 func TestAnnotationNamespaces(t *testing.T) {
@@ -30,5 +35,48 @@ func TestPinnedPodsByDefault(t *testing.T) {
 	t.Parallel()
 	if !mustParse(t, head).Rules().PinnedPods || mustParse(t, head+"protect: {pinnedPods: false}\n").Rules().PinnedPods {
 		t.Error("pinned pods are protected unless the file says otherwise")
+	}
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	byDefault := Default().Rules()
+	if byDefault.Selected != nil {
+		t.Error("an empty selector selects pods")
+	}
+	if diff := cmp.Diff(rank.Rules{
+		DaemonSets: true, BarePods: true, PinnedPods: true, PriorityAtLeast: rank.SystemCriticalPriority, Namespaces: []string{"kube-system"},
+	}, byDefault); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	rules := mustParse(t, head+`
+protect:
+  podSelector:
+    matchLabels: {app: db}
+    matchExpressions: [{key: tier, operator: NotIn, values: [test]}]
+`).Rules()
+	for _, tc := range []struct {
+		labels map[string]string
+		want   bool
+	}{
+		{nil, false},
+		{map[string]string{"app": "db"}, true},
+		{map[string]string{"app": "db", "tier": "test"}, false},
+		{map[string]string{"app": "web"}, false},
+	} {
+		if got := rules.Selected(tc.labels); got != tc.want {
+			t.Errorf("%v: got %t, want %t", tc.labels, got, tc.want)
+		}
+	}
+}
+
+// TestRulesOfInvalidSelector: a selector that is not understood evicts no pod.
+func TestRulesOfInvalidSelector(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Protect.PodSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
+	if rules := c.Rules(); !rules.Selected(nil) {
+		t.Error("a selector that is not valid protects no pod")
 	}
 }
