@@ -51,10 +51,6 @@ func (f *faults) invalid(path *field.Path, value any, detail string) {
 	f.add(field.Invalid(path, value, detail))
 }
 
-func (f *faults) required(path *field.Path, detail string) {
-	f.add(field.Required(path, detail))
-}
-
 // oneOf refuses a value that is none of those allowed.
 func oneOf[T ~string](f *faults, path *field.Path, value T, allowed ...T) {
 	if !slices.Contains(allowed, value) {

@@ -68,7 +68,7 @@ func (f *faults) queue(path *field.Path, q *Queue, above []string, names map[str
 	f.namespacePatterns(path.Child("namespaces"), q.Namespaces, above)
 	selected := f.selector(path.Child("podSelector"), q.PodSelector)
 	if len(q.Namespaces) == 0 && selected == nil && len(q.Queues) == 0 {
-		f.required(path, "holds no pod: set namespaces or podSelector, or queues below")
+		f.add(field.Required(path, "holds no pod: set namespaces or podSelector, or queues below"))
 	}
 	ranked := rank.Queue{
 		Name:             q.Name,
@@ -83,7 +83,7 @@ func (f *faults) queue(path *field.Path, q *Queue, above []string, names map[str
 func (f *faults) queueName(path *field.Path, name string, names map[string]bool) {
 	switch {
 	case name == "":
-		f.required(path, "names the queue in the ranking")
+		f.add(field.Required(path, "names the queue in the ranking"))
 	case !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(name):
 		f.invalid(path, name, "must be 1 to 64 letters, digits, - and _")
 	case names[name]:

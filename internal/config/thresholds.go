@@ -161,7 +161,7 @@ func (f *faults) grace(path *field.Path, s settings) time.Duration {
 	if !s.has(graceField) {
 		off := s[softField] == "0%" || s[softField] == "100%"
 		if s.has(softField) && !off {
-			f.required(path, "the soft threshold of this signal needs a grace period: add one")
+			f.add(field.Required(path, "the soft threshold of this signal needs a grace period: add one"))
 		}
 		return 0
 	}

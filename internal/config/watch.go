@@ -3,10 +3,12 @@ package config
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // poll is how often the file is read. It is small, and a stop by dryRun waits for it.
@@ -29,16 +31,9 @@ func Watch(
 	ctx context.Context, path string, inForce *EvictdConfiguration,
 	apply func(*EvictdConfiguration) error, refused func(error),
 ) error {
-	f := &follower{path: path, inForce: inForce, apply: apply, refused: refused}
-	ticks := time.NewTicker(poll)
-	defer ticks.Stop()
-	for f.content, f.fault = read(path); ; f.look() {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticks.C:
-		}
-	}
+	f := &follower{path: path, fault: errors.New("not read yet"), inForce: inForce, apply: apply, refused: refused}
+	wait.UntilWithContext(ctx, f.look, poll)
+	return nil
 }
 
 // follower is one run of [Watch].
@@ -55,7 +50,7 @@ type follower struct {
 }
 
 // look reads the file, and reports what it says if that is new and lasts.
-func (f *follower) look() {
+func (f *follower) look(context.Context) {
 	content, fault := read(f.path)
 	switch {
 	case !bytes.Equal(content, f.content) || fmt.Sprint(fault) != fmt.Sprint(f.fault):

@@ -1,4 +1,4 @@
-package config_test
+package config
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/evictd/evictd/internal/config"
 )
 
 // applies is longer than the two polls that an edit needs.
@@ -28,13 +26,13 @@ type watched struct {
 }
 
 // watch follows path until the test's bubble ends.
-func watch(t *testing.T, path string, inForce *config.EvictdConfiguration) *watched {
+func watch(t *testing.T, path string, inForce *EvictdConfiguration) *watched {
 	t.Helper()
 	w := &watched{}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- config.Watch(ctx, path, inForce, func(c *config.EvictdConfiguration) error {
+		ended <- Watch(ctx, path, inForce, func(c *EvictdConfiguration) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.tries++
@@ -109,19 +107,8 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-const watchHead = "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"
-
 func withGrace(seconds string) string {
-	return watchHead + "evictionMaxPodGracePeriod: " + seconds + "\n"
-}
-
-func graceInForce(t *testing.T, seconds string) *config.EvictdConfiguration {
-	t.Helper()
-	c, err := config.Parse([]byte(withGrace(seconds)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return head + "evictionMaxPodGracePeriod: " + seconds + "\n"
 }
 
 func TestWatchAppliesEdits(t *testing.T) {
@@ -145,7 +132,7 @@ func TestWatchUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("1"))
-		w := watch(t, path, graceInForce(t, "1"))
+		w := watch(t, path, mustParse(t, withGrace("1")))
 		for _, content := range []string{withGrace("1"), "# a comment\n" + withGrace("1"), withGrace("1") + "dryRun: true\n"} {
 			put(t, path, content)
 			w.after(t, applies, nil)
@@ -161,7 +148,7 @@ func TestWatchChangedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("2"))
-		watch(t, path, graceInForce(t, "1")).after(t, applies, applied(2))
+		watch(t, path, mustParse(t, withGrace("1"))).after(t, applies, applied(2))
 	})
 }
 
@@ -170,10 +157,10 @@ func TestWatchRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("1"))
-		w := watch(t, path, graceInForce(t, "1"))
+		w := watch(t, path, mustParse(t, withGrace("1")))
 		put(t, path, withGrace("-1"))
 		w.after(t, applies, nil, "evictionMaxPodGracePeriod")
-		put(t, path, watchHead+"dryRun: [")
+		put(t, path, head+"dryRun: [")
 		w.after(t, applies, nil, "not YAML")
 		w.after(t, time.Hour, nil) // each fault once
 		// Back to what is in force: said once, so that the fault is known to be over.
@@ -207,7 +194,7 @@ func TestWatchConfigMap(t *testing.T) {
 		if err := os.Symlink(filepath.Join("..data", "evictd.yaml"), path); err != nil {
 			t.Fatal(err)
 		}
-		w := watch(t, path, graceInForce(t, "1"))
+		w := watch(t, path, mustParse(t, withGrace("1")))
 		publish("..2026_02", withGrace("2"))
 		remove(t, filepath.Join(volume, "..2026_01"))
 		w.after(t, applies, applied(2))
@@ -242,7 +229,7 @@ func TestWatchMissing(t *testing.T) {
 					put(t, path, content)
 				}
 				write(withGrace("1"))
-				w := watch(t, path, graceInForce(t, "1"))
+				w := watch(t, path, mustParse(t, withGrace("1")))
 				time.Sleep(time.Second) // so that no poll is at the same moment
 				for range 10 {
 					test.lose(t, path)
@@ -266,9 +253,9 @@ func TestWatchHalfWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("1"))
-		w := watch(t, path, graceInForce(t, "1"))
+		w := watch(t, path, mustParse(t, withGrace("1")))
 		time.Sleep(time.Second)
-		overwrite(t, path, watchHead)
+		overwrite(t, path, head)
 		w.after(t, 2*time.Second, nil)
 		overwrite(t, path, withGrace("2"))
 		w.after(t, applies, applied(2))
@@ -283,7 +270,7 @@ func TestWatchTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("1"))
-		w := watch(t, path, graceInForce(t, "1"))
+		w := watch(t, path, mustParse(t, withGrace("1")))
 		w.fails(errors.New("the sampler could not be opened"))
 		put(t, path, withGrace("2"))
 		w.after(t, time.Minute, nil, "sampler could not be opened; trying again every 2s")
@@ -300,7 +287,7 @@ func TestWatchUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("1"))
-		w := watch(t, path, graceInForce(t, "1"))
+		w := watch(t, path, mustParse(t, withGrace("1")))
 		remove(t, path)
 		if err := os.Mkdir(path, 0o700); err != nil {
 			t.Fatal(err)
