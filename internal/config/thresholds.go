@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,10 +48,7 @@ func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
 
 // HardFirst orders thresholds by what is dealt with first.
 func HardFirst(a, b pressure.Threshold) int {
-	if a.Hard != b.Hard {
-		return strings.Compare(a.Kind(), b.Kind()) // "Hard" comes before "Soft"
-	}
-	return int(a.Signal) - int(b.Signal)
+	return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), cmp.Compare(a.Signal, b.Signal)) // "Hard" comes before "Soft"
 }
 
 // line is a threshold that is switched on, and the path of its field.
