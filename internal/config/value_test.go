@@ -1,13 +1,9 @@
 package config
 
 import (
-	"errors"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -123,6 +119,8 @@ func TestReclaimValue(t *testing.T) {
 	}
 }
 
+// FuzzThresholdValue: the parsers agree about what a node can have. That a text means what it means to
+// the kubelet is compared with the kubelet's own parser in test/parity.
 func FuzzThresholdValue(f *testing.F) {
 	for _, seed := range []string{"10%", "0%", "100.0%", "NaN%", "100Mi", "1e19", "1.3Gi", "100m", "-1", "0x1p3%", ""} {
 		f.Add(seed)
@@ -147,59 +145,5 @@ func FuzzThresholdValue(f *testing.F) {
 				t.Errorf("%q is the share %v", text, part)
 			}
 		}
-		againstKubelet(t, text)
 	})
-}
-
-// againstKubelet holds a threshold's text against the kubelet's reading of it:
-// what the kubelet refuses is refused, what both accept means the same.
-func againstKubelet(t *testing.T, text string) {
-	t.Helper()
-	got, err := ParseThreshold(text)
-	if err != nil {
-		return // a text that the kubelet accepts may be refused, see TestThresholdValueRefused
-	}
-	line, off, err := kubeletsThreshold(text)
-	if err != nil {
-		t.Errorf("%q: the kubelet refuses it (%v), got %+v", text, err, got)
-		return
-	}
-	if got.IsZero() != off {
-		t.Errorf("%q: %v, the kubelet's is switched off: %t", text, got, off)
-	}
-	if off {
-		return
-	}
-	for _, capacity := range []int64{1, 1000, 107374182400, 1<<43 + 7} {
-		ours, theirs := got.Of(capacity), line(capacity)
-		for _, available := range []int64{ours - 1, ours, ours + 1} {
-			if met := resource.NewQuantity(available, resource.BinarySI).Cmp(*theirs) < 0; met != (available < ours) {
-				t.Errorf("%q of %d: at %d the kubelet says %t; its line is %s, ours %d", text, capacity, available, met, theirs, ours)
-			}
-		}
-	}
-}
-
-// kubeletsThreshold is parseThresholdStatement, parsePercentage (both
-// pkg/kubelet/eviction/helpers.go) and GetThresholdQuantity
-// (pkg/kubelet/eviction/api/types.go) of Kubernetes 1.37.
-func kubeletsThreshold(text string) (line func(capacity int64) *resource.Quantity, off bool, err error) {
-	if !strings.HasSuffix(text, "%") {
-		quantity, bad := resource.ParseQuantity(text)
-		if bad == nil && quantity.Sign() <= 0 {
-			bad = errors.New("must be positive")
-		}
-		return func(int64) *resource.Quantity { return &quantity }, false, bad
-	}
-	if text == "0%" || text == "100%" {
-		return nil, true, nil
-	}
-	parsed, err := strconv.ParseFloat(strings.TrimRight(text, "%"), 32)
-	percentage := float32(parsed) / 100
-	if err == nil && (percentage < 0 || percentage > 1) {
-		err = errors.New("must be between 0% and 100%")
-	}
-	return func(capacity int64) *resource.Quantity {
-		return resource.NewQuantity(int64(float64(capacity)*float64(percentage)), resource.BinarySI)
-	}, false, err
 }
