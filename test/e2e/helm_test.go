@@ -42,6 +42,7 @@ func TestHelmOnARealNode(t *testing.T) {
 		{"a moved namespace is still confined", (*helmed).isConfined},
 		{"an upgrade with another configuration restarts no pod", (*helmed).upgradesConfiguration},
 		{"an upgrade with arguments rolls out", (*helmed).upgradesArguments},
+		{"an edit outlives an upgrade", (*helmed).keepsAnEdit},
 		{"rollback", (*helmed).rollsBack},
 		{"helm test runs the doctor", (*helmed).passesItsTest},
 		{"a configuration with three faults", (*helmed).namesThreeFaults},
@@ -186,8 +187,25 @@ func (h *helmed) upgradesArguments() {
 	h.hasLine(0.09) // the upgrade before stays
 }
 
+// keepsAnEdit changes the configuration as `kubectl edit` does, as one who stops evictd by it. An upgrade with
+// other values is refused and does not take the edit back.
+func (h *helmed) keepsAnEdit() {
+	files := live.Client.CoreV1().ConfigMaps(h.in)
+	file, err := files.Get(h.Context(), "evictd", metav1.GetOptions{})
+	h.must(err)
+	file.Data["evictd.yaml"] = strings.ReplaceAll(file.Data["evictd.yaml"], "9%", "8%")
+	_, err = files.Update(h.Context(), file, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
+	h.must(err)
+	h.hasLine(0.08)
+	output, err := h.try("upgrade", "evictd", h.chart, "--reset-then-reuse-values", "--set-json", "extraArgs=[]")
+	if err == nil || !strings.Contains(output, `conflict with "kubectl-edit"`) {
+		h.Errorf("an upgrade after the edit: %v: %s", err, output)
+	}
+	h.hasLine(0.08)
+}
+
 func (h *helmed) rollsBack() {
-	h.does("rollback", "evictd", "1", "--wait")
+	h.does("rollback", "evictd", "1", "--wait", "--force-conflicts") // because of the edit
 	if now := h.pod(); slices.Contains(now.Spec.Containers[0].Args, "--log-level=debug") {
 		h.Errorf("the pod's arguments: %q", now.Spec.Containers[0].Args)
 	}

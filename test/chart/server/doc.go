@@ -1,4 +1,3 @@
-// Package server holds the tests of the Helm chart and of the kustomizations that need a real API server:
-// that it takes each variant, that a moved release is confined, and what Helm does to a release. The first
-// test builds and starts it.
+// Package server holds the tests of the Helm chart and of the kustomizations that need a real API server: that
+// it takes each variant. $EVICTD_CLUSTER_BIN names the directory of its binaries.
 package server

@@ -24,7 +24,9 @@ func TestAPIServerTakesEachVariant(t *testing.T) {
 		s.takes(v.Name+", kustomize", chart.Kustomize(t, v.Kustomization))
 	}
 	shipped := chart.Render(t, chart.Namespace, "").Objects
-	s.applyKinds(shipped, "ServiceAccount") // which the doctor's pod needs
+	if err := s.apply(shipped["ServiceAccount evictd/evictd"]); err != nil { // which the doctor's pod needs
+		t.Fatal(err)
+	}
 	s.takes("helm test", chart.Render(t, chart.Namespace, "").Tests)
 	for _, r := range chart.Rows(t) {
 		changed := chart.Objects{}
@@ -43,7 +45,7 @@ func TestKubectlTakesEachKustomization(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t)
 	kubectl := func(arguments ...string) string {
-		command := exec.CommandContext(t.Context(), filepath.Join(started.bin, "kubectl"), append(arguments, "--kubeconfig", started.cluster.Kubeconfig())...)
+		command := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), append(arguments, "--kubeconfig", started.Kubeconfig())...)
 		output, err := command.CombinedOutput()
 		if err != nil {
 			t.Errorf("kubectl %s: %v: %s", strings.Join(arguments, " "), err, output)
