@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -92,38 +90,6 @@ func TestFlowSchemaTakesEvictdsEvictions(t *testing.T) {
 	evictdtest.Evictor(t, watched(as)).Evict(t.Context(), request)
 	if flow.last == want {
 		t.Error("another account's eviction is in evictd's flow")
-	}
-}
-
-// docs/security.md contains one line of kustomize that leaves out the policy on the
-// evictions of all accounts.
-func TestOneLineLeavesThePolicyOut(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../docs/security.md")
-	w := &evictdtest.World{T: t}
-	w.Must(err)
-	line := ""
-	for l := range strings.Lines(string(text)) {
-		if strings.HasPrefix(l, "patches: [") {
-			line = l
-		}
-	}
-	deploy, err := filepath.Abs("../../deploy")
-	w.Must(err)
-	dir := t.TempDir()
-	base, err := filepath.Rel(dir, deploy)
-	w.Must(err)
-	w.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: ["+base+"]\n"+line), 0o600))
-	built := identities(t, w.Kubectl(t.Context(), "", "kustomize", dir))
-	whole := identities(t, w.Kubectl(t.Context(), "", "kustomize", deploy))
-	left := map[string]bool{}
-	for _, one := range built {
-		left[one] = true
-	}
-	for _, one := range whole {
-		if out := one == "ValidatingAdmissionPolicyBinding /evictd-evicts-on-own-node"; left[one] == out {
-			t.Errorf("%s: left out %t, want %t", one, !left[one], out)
-		}
 	}
 }
 

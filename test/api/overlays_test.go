@@ -2,11 +2,7 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,24 +104,5 @@ func TestTaintOverlay(t *testing.T) {
 	f.Must(settled(k, taint.Wanted{}))
 	if got := keys(t.Context(), f.World); tainted(t.Context(), f.World) || !slices.Contains(got, memoryTaint+":PreferNoSchedule") {
 		t.Errorf("the taints at the end: %v, want evictd's own gone and the other of the same key there", got)
-	}
-}
-
-// Each overlay can be combined with the base in a kustomization.
-func TestOverlaysAddTheirRights(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	own := t.TempDir()
-	deploy, err := filepath.Abs("../../deploy")
-	w.Must(err)
-	relative, err := filepath.Rel(own, deploy)
-	w.Must(err)
-	list := fmt.Sprintf("resources: [%[1]s, %[1]s/overlays/taint, %[1]s/overlays/best-effort]\n", relative)
-	w.Must(os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(list), 0o600))
-	all := w.Kubectl(t.Context(), "", "kustomize", own)
-	for _, one := range []string{"kind: DaemonSet", "name: evictd-taints-own-node", "name: evictd-taint\n", "name: evictd-best-effort\n"} {
-		if !strings.Contains(all, one) {
-			t.Errorf("%q is not in:\n%s", one, all)
-		}
 	}
 }

@@ -59,3 +59,14 @@ func TestInstallPagesKustomizationsBuild(t *testing.T) {
 		t.Errorf("the second kustomization has more than a DaemonSet and a ConfigMap: %v", slices.Sorted(maps.Keys(built[3])))
 	}
 }
+
+// docs/security.md has the lines of kustomize that leave out the policy on the evictions of all accounts.
+func TestSecurityPageLeavesThePolicyOut(t *testing.T) {
+	t.Parallel()
+	page := read(t, "../../docs/security.md")
+	for _, v := range Variants() {
+		if _, patches, _ := strings.Cut(v.Kustomization, "\n"); v.Name == withoutTheEvictionsPolicy && !strings.Contains(page, "\n"+patches+"\n") {
+			t.Errorf("docs/security.md lacks\n%s", patches)
+		}
+	}
+}

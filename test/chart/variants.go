@@ -5,6 +5,9 @@ type Variant struct {
 	Name, Namespace, Values, Kustomization string
 }
 
+// withoutTheEvictionsPolicy is the name of the variant that docs/security.md describes.
+const withoutTheEvictionsPolicy = "without the policy on evictions"
+
 // Variants are the shipped manifest, each opt-in, all overlays at once, and another namespace.
 func Variants() []Variant {
 	return []Variant{
@@ -18,7 +21,7 @@ func Variants() []Variant {
 			"resources: [DEPLOY]\npatches: [{path: DEPLOY/kubelet-config.patch.yaml, target: {kind: DaemonSet}}]",
 		},
 		{
-			"without the policy on evictions", Namespace, "ownNodePolicies: {evictions: false}", `resources: [DEPLOY]
+			withoutTheEvictionsPolicy, Namespace, "ownNodePolicies: {evictions: false}", `resources: [DEPLOY]
 patches: [{patch: '{"$patch": "delete", "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "evictd-evicts-on-own-node"}}'}]`,
 		},
 		{

@@ -216,17 +216,6 @@ func (a *Agent) Told(pod, reason string) (text string) {
 	return text
 }
 
-// Acting waits until evictd does not act for a reason, or acts where it is "".
-func (a *Agent) Acting(reason string) {
-	a.T.Helper()
-	a.Until("evictd acts, or does not: "+reason, func(ctx context.Context) bool {
-		m := a.Evictd.Metrics(ctx)
-		dry, told := m.Sum("evictd_dry_run")
-		holds, _ := m.Sum("evictd_dry_run_reason", "reason", reason)
-		return told && (reason == "" && dry == 0 || dry == 1 && holds == 1)
-	})
-}
-
 // LoseAnswers cuts the connection when the API server has carried out an eviction, or has answered a read
 // of a pod, until [Proxy.After] ends it.
 func (a *Agent) LoseAnswers() {
