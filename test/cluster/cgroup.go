@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // systemCgroup holds the cluster's own processes, below its root and beside the kubelet's
@@ -31,18 +33,14 @@ type hierarchy struct {
 }
 
 func hierarchies() ([]hierarchy, error) {
-	mounts, err := readMounts()
+	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the mounts: %w", err)
 	}
 	var found []hierarchy
 	for _, each := range mounts {
-		switch each.kind {
-		case "cgroup":
-			found = append(found, hierarchy{mount: each.path, cpuset: slices.Contains(strings.Split(each.options, ","), "cpuset")})
-		case "cgroup2":
-			found = append(found, hierarchy{mount: each.path, v2: true})
-		}
+		controllers := strings.Split(each.VFSOptions, ",") // of v1
+		found = append(found, hierarchy{mount: each.Mountpoint, v2: each.FSType == "cgroup2", cpuset: slices.Contains(controllers, "cpuset")})
 	}
 	if len(found) == 0 {
 		return nil, errors.New("looking for cgroups: none are mounted")

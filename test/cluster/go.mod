@@ -3,6 +3,7 @@ module github.com/evictd/evictd/test/cluster
 go 1.26.0
 
 require (
+	github.com/moby/sys/mountinfo v0.7.3
 	golang.org/x/sys v0.47.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2

@@ -176,22 +176,6 @@ func TestFreePorts(t *testing.T) {
 	}
 }
 
-func TestParseMounts(t *testing.T) {
-	const lines = `25 30 0:23 / /sys/fs/cgroup/cpuset rw,relatime shared:9 - cgroup none rw,cpuset
-28 1 254:0 / / rw,relatime - ext4 /dev/vda rw
-31 28 254:0 /a\040b /mnt/a\040b\134 rw master:1 propagate_from:2 - ext4 /dev/vda rw
-nonsense
-`
-	want := []mountEntry{
-		{path: "/sys/fs/cgroup/cpuset", kind: "cgroup", options: "rw,cpuset"},
-		{path: "/", kind: "ext4", options: "rw"},
-		{path: `/mnt/a b\`, kind: "ext4", options: "rw"},
-	}
-	if got := parseMounts(lines); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
 func TestMissingControllers(t *testing.T) {
 	got := missingControllers("cpuset cpu io memory pids rdma misc\n", "cpu memory\n")
 	if want := []string{"cpuset", "pids"}; !slices.Equal(got, want) {

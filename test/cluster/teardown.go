@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -108,17 +109,18 @@ func stopProcesses(ctx context.Context, components []component) error {
 // delete the mounted files.
 func unmountBelow(dir string) error {
 	for range 2 {
-		mounts, err := readMounts()
+		below, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+			return !strings.HasPrefix(m.Mountpoint, dir+"/"), false
+		})
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the mounts: %w", err)
 		}
-		below := slices.DeleteFunc(mounts, func(m mountEntry) bool { return !strings.HasPrefix(m.path, dir+"/") })
 		if len(below) == 0 {
 			return nil
 		}
 		for _, each := range slices.Backward(below) {
-			if err := unix.Unmount(each.path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-				return fmt.Errorf("unmounting %s: %w", each.path, err)
+			if err := unix.Unmount(each.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+				return fmt.Errorf("unmounting %s: %w", each.Mountpoint, err)
 			}
 		}
 	}

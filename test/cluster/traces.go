@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // Traces are what a node must not leave behind on the machine.
@@ -18,14 +20,12 @@ type Traces struct {
 // ReadTraces reads what there is now: before the first node starts, so that [Traces.Left] can compare.
 func ReadTraces() (Traces, error) {
 	var t Traces
-	mounts, err := readMounts()
+	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return !isNodes(m.Mountpoint), false })
 	if err != nil {
-		return t, err
+		return t, fmt.Errorf("reading the mounts: %w", err)
 	}
 	for _, each := range mounts {
-		if isNodes(each.path) {
-			t.found = append(t.found, "the mount "+each.path)
-		}
+		t.found = append(t.found, "the mount "+each.Mountpoint)
 	}
 	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file") // the pattern is in order
 	for _, path := range loops {
