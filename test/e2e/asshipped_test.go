@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,9 +16,10 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// TestShippedManifestRunsInDryRunWithoutRights looks at evictd as it was deployed. The other tests change
-// the configuration, and tests run in the order of their files' names: this file is the first.
-func TestShippedManifestRunsInDryRunWithoutRights(t *testing.T) {
+// TestShippedManifestRunsInDryRun looks at evictd as it was deployed. What its account may do is in
+// TestRightsAreThoseOfTheList of test/api. The other tests change the configuration, and tests run in the order
+// of their files' names: this file is the first.
+func TestShippedManifestRunsInDryRun(t *testing.T) {
 	s := &scene{T: t}
 	pods, err := live.Client.CoreV1().Pods(node.Namespace).List(t.Context(), metav1.ListOptions{})
 	s.must(err)
@@ -37,25 +37,6 @@ func TestShippedManifestRunsInDryRunWithoutRights(t *testing.T) {
 			_, code, fault := live.Get(ctx, page)
 			return fault == nil && code == http.StatusOK
 		})
-	}
-	rights, err := node.Rights(t.Context(), live.Client)
-	s.must(err)
-	for right, allowed := range rights {
-		if want := slices.Contains(granted(), right); allowed != want {
-			t.Errorf("evictd's account may %s: %v, want %v", right, allowed, want)
-		}
-	}
-	for _, right := range granted() {
-		if _, checked := rights[right]; !checked {
-			t.Errorf("node.Rights does not check whether evictd's account may %s", right)
-		}
-	}
-}
-
-// granted returns the rights of the shipped ClusterRole, as docs/security.md lists them.
-func granted() []string {
-	return []string{
-		"get pods", "list pods", "watch pods", "create pods/eviction", "create events", "patch events", "get nodes", "get nodes/stats",
 	}
 }
 

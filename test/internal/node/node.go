@@ -24,6 +24,9 @@ import (
 // Namespace is evictd's namespace in the shipped manifest.
 const Namespace = "evictd"
 
+// Account is evictd's service account, as the API server names it.
+const Account = "system:serviceaccount:" + Namespace + ":evictd"
+
 // address is where evictd serves on its node, whose network it uses.
 const address = "http://127.0.0.1:9464"
 
