@@ -89,7 +89,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 		return err
 	}
 	b := &bench{settings: chosen, started: time.Now()}
-	if b.machine.source, err = sourceHash(ctx); err != nil {
+	if b.machine.source, err = sourceOf(ctx); err != nil {
 		b.say("The results will be of an unknown source: %v", err)
 	}
 	if err = b.up(ctx, files); err == nil {

@@ -28,8 +28,8 @@ type Result struct {
 	// Commit is that of the benchmark, Evictd the version that evictd's binary tells.
 	Commit string `json:"commit"`
 	Evictd string `json:"evictd"`
-	// Source is the hash of all that is measured, see sourceHash: results with the same are one
-	// series. Empty is unknown.
+	// Source names all that is measured, see sourceOf: results with the same are one series. Empty is
+	// unknown.
 	Source string `json:"source"`
 	// Machine, Kernel and Kubernetes say where and on what it ran.
 	Machine    string `json:"machine"`

@@ -2,51 +2,47 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os/exec"
-	"path"
+	"slices"
 	"strings"
 )
 
-// measuredPaths are what a result depends on, in this repository: evictd, what is shipped, the
-// node, and the benchmark itself.
+// measuredPaths are what a result depends on, as git names paths: evictd, what is shipped, the node, and the
+// benchmark itself, without tests and documentation.
 func measuredPaths() []string {
 	return []string{
 		"cmd", "internal", "pkg", "deploy", "go.mod", "go.sum",
 		"test/bench/incidents", "test/cluster", "test/image",
 		"test/internal/eventually", "test/internal/measure", "test/internal/memory", "test/internal/node", "test/internal/pages",
 		"test/go.mod", "test/go.sum",
+		":!*_test.go", ":!*.md", ":!*/testdata/*",
 	}
 }
 
-// dirtyMark ends the hash of a tree with changes that are not committed.
+// dirtyMark ends the name of a source with changes that are not committed.
 const dirtyMark = "-dirty"
 
-// sourceHash returns one hash over all files that a result depends on: commits that change
-// only tests and documentation have the same. It is of the commit that is checked out; changes
-// that are not committed are marked. Without git it is an error.
-func sourceHash(ctx context.Context) (string, error) {
+// sourceOf names what a result depends on by the last commit that changed it: later commits of tests and
+// documentation have the same. Changes that are not committed are marked. Without git it is an error.
+func sourceOf(ctx context.Context) (string, error) {
 	top, err := git(ctx, ".", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return "", err
 	}
-	top = strings.TrimSpace(top)
-	listed, err := git(ctx, top, append([]string{"ls-tree", "-r", "HEAD", "--"}, measuredPaths()...)...)
+	commit, err := git(ctx, top, slices.Concat([]string{"log", "-1", "--format=%h", "--abbrev=12", "--"}, measuredPaths())...)
 	if err != nil {
 		return "", err
 	}
-	changed, err := git(ctx, top, append([]string{"status", "--porcelain", "--no-renames", "--untracked-files=all", "--"}, measuredPaths()...)...)
-	if err != nil {
-		return "", err
+	if commit == "" {
+		return "", errors.New("looking for the source: no commit has it")
 	}
-	hash, err := hashOf(listed)
-	if err == nil && anyMeasured(changed) {
-		hash += dirtyMark
+	changed, err := git(ctx, top, slices.Concat([]string{"status", "--porcelain", "--untracked-files=all", "--"}, measuredPaths())...)
+	if changed != "" {
+		commit += dirtyMark
 	}
-	return hash, err
+	return commit, err
 }
 
 // git runs git in a directory.
@@ -58,41 +54,5 @@ func git(ctx context.Context, dir string, arguments ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("running git %s: %w", arguments[0], err)
 	}
-	return string(output), nil
-}
-
-// hashOf returns the hash of what `git ls-tree -r` has listed, without tests and documentation.
-func hashOf(listed string) (string, error) {
-	const length = 6 // bytes; enough to tell the builds of one repository apart
-	sum, files := sha256.New(), 0
-	for line := range strings.Lines(listed) {
-		_, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		if !found {
-			return "", fmt.Errorf("listing the source: unexpected line %q", line)
-		}
-		if measured(name) {
-			_, _ = sum.Write([]byte(line)) // never fails
-			files++
-		}
-	}
-	if files == 0 {
-		return "", errors.New("listing the source: there is none")
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:length]), nil
-}
-
-// anyMeasured reports whether `git status --porcelain` names a file that a result depends on.
-func anyMeasured(changed string) bool {
-	const state = 3 // two letters and a blank
-	for line := range strings.Lines(changed) {
-		if name := strings.TrimSuffix(line, "\n"); len(name) > state && measured(strings.Trim(name[state:], `"`)) {
-			return true
-		}
-	}
-	return false
-}
-
-// measured reports whether a file affects what is measured: tests and documentation do not.
-func measured(name string) bool {
-	return !strings.HasSuffix(name, "_test.go") && path.Ext(name) != ".md" && !strings.Contains("/"+name, "/testdata/")
+	return strings.TrimSpace(string(output)), nil
 }

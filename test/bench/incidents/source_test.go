@@ -41,48 +41,41 @@ func repository(t *testing.T) (write func(name, text string), commit func()) {
 }
 
 // A commit of tests and documentation alone is of the same source; one of what is measured is not.
-func TestSourceHash(t *testing.T) {
+func TestSource(t *testing.T) {
 	write, commit := repository(t)
-	hash := func() string {
+	source := func() string {
 		t.Helper()
-		text, err := sourceHash(t.Context())
+		text, err := sourceOf(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return text
 	}
-	write("pkg/a/a.go", "package a\n")
-	write("test/bench/incidents/main.go", "package main\n")
-	write("docs/page.md", "page\n")
+	for _, name := range []string{"pkg/a/a.go", "test/bench/incidents/main.go", "docs/page.md"} {
+		write(name, "first\n")
+	}
 	commit()
-	first := hash()
+	first := source()
 	for _, name := range []string{"docs/page.md", "pkg/a/a_test.go", "pkg/a/README.md", "pkg/a/testdata/file", "test/e2e/e.go"} {
 		write(name, "changed\n")
-		if now := hash(); now != first {
-			t.Errorf("%s is changed: %s, want %s", name, now, first)
-		}
+		changed := source()
 		commit()
-		if now := hash(); now != first {
-			t.Errorf("%s is committed: %s, want %s", name, now, first)
+		if committed := source(); changed != first || committed != first {
+			t.Errorf("%s is changed: %s, and committed: %s, want %s", name, changed, committed, first)
 		}
 	}
 	for _, name := range []string{"pkg/a/a.go", "deploy/new.yaml", "go.mod", "test/bench/incidents/main.go"} {
-		before := hash()
+		before := source()
 		write(name, "changed\n")
-		if now := hash(); now != before+dirtyMark {
-			t.Errorf("%s is changed: %s, want it marked", name, now)
-		}
+		changed := source()
 		commit()
-		if now := hash(); now == before || strings.HasSuffix(now, dirtyMark) {
-			t.Errorf("%s is committed: %s, was %s", name, now, before)
+		if committed := source(); changed != before+dirtyMark || committed == before || strings.HasSuffix(committed, dirtyMark) {
+			t.Errorf("%s is changed: %s, and committed: %s, was %s", name, changed, committed, before)
 		}
 	}
-}
-
-func TestSourceHashWithoutGit(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if hash, err := sourceHash(t.Context()); err == nil {
-		t.Errorf("the hash is %q, want an error", hash)
+	if text, err := sourceOf(t.Context()); err == nil {
+		t.Errorf("without git the source is %q, want an error", text)
 	}
 }
 
