@@ -209,7 +209,7 @@ func between(before, after *reading) window {
 	seconds := after.at.Sub(before.at).Seconds()
 	rate := func(of float64) float64 { return of / seconds }
 	w := window{
-		seconds: seconds, connections: float64(len(after.sockets)),
+		seconds: seconds, connections: float64(len(after.traffic)),
 		cpu:        thousandths * rate((after.cpu - before.cpu).Seconds()),
 		etcdCPU:    thousandths * rate((after.etcdCPU - before.etcdCPU).Seconds()),
 		own:        thousandths * rate((after.own - before.own).Seconds()),
@@ -221,10 +221,10 @@ func between(before, after *reading) window {
 	whole := (machine.Busy + machine.Idle + machine.Stolen).Seconds()
 	w.stolen, w.idle = percent*machine.Stolen.Seconds()/whole, percent*machine.Idle.Seconds()/whole
 	var received, sent uint64
-	for port, now := range after.sockets {
-		was := before.sockets[port] // zero for a connection that is new
-		received += now.received - was.received
-		sent += now.sent - was.sent
+	for conn, now := range after.traffic {
+		was := before.traffic[conn] // zero for a connection that is new
+		received += now.Received - was.Received
+		sent += now.Sent - was.Sent
 	}
 	w.received, w.sent = rate(float64(received)), rate(float64(sent))
 	return w

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -35,12 +33,9 @@ type reading struct {
 	cpu, etcdCPU, own time.Duration
 	machine           measure.MachineCPU
 	agentsRequests    int
-	requests, events  float64            // of the API server's own metrics: all clients'
-	sockets           map[uint16]traffic // the agents', by local port
+	requests, events  float64                      // of the API server's own metrics: all clients'
+	traffic           map[net.Conn]measure.Traffic // of the agents' connections, from the agent's side
 }
-
-// traffic is what one connection has carried, in bytes from the agent's side.
-type traffic struct{ received, sent uint64 }
 
 func (s *server) pid(name string) (int, error) {
 	processes, err := s.cluster.Status()
@@ -92,42 +87,20 @@ func (s *server) read() (r reading, err error) {
 	if r.own, err = measure.CPU(os.Getpid()); err != nil {
 		return r, err
 	}
-	if r.machine, err = measure.ReadMachineCPU(); err != nil {
-		return r, err
-	}
-	r.sockets, err = s.traffic()
+	r.machine, err = measure.ReadMachineCPU()
+	r.traffic = s.traffic()
 	return r, err
 }
 
-// traffic returns the agents' connections.
-func (s *server) traffic() (map[uint16]traffic, error) {
-	port, err := s.port()
-	if err != nil {
-		return nil, err
-	}
-	all, err := measure.Sockets(port)
-	if err != nil {
-		return nil, err
-	}
-	agents := map[uint16]traffic{}
-	for _, one := range all {
-		if s.calm.Requests().FromPort(int(one.LocalPort)) {
-			agents[one.LocalPort] = traffic{one.Received, one.Sent}
+// traffic returns what the agents' connections have carried.
+func (s *server) traffic() map[net.Conn]measure.Traffic {
+	all := map[net.Conn]measure.Traffic{}
+	for _, conn := range s.calm.Requests().Connections() {
+		if carried, open := measure.TrafficOf(conn); open {
+			all[conn] = carried
 		}
 	}
-	return agents, nil
-}
-
-func (s *server) port() (int, error) {
-	address, err := url.Parse(s.cluster.RESTConfig().Host)
-	if err != nil {
-		return 0, fmt.Errorf("reading the API server's address: %w", err)
-	}
-	_, port, err := net.SplitHostPort(address.Host)
-	if err != nil {
-		return 0, fmt.Errorf("reading the API server's address: %w", err)
-	}
-	return strconv.Atoi(port)
+	return all
 }
 
 // metrics are the API server's own.

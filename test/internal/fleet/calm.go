@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -60,7 +61,7 @@ func NewCalm(ctx context.Context, options CalmOptions) (*Calm, error) {
 	if options.Log == nil {
 		options.Log = io.Discard
 	}
-	c := &Calm{options: options, requests: &Requests{ports: map[int]bool{}}, pods: make([][]string, options.Nodes)}
+	c := &Calm{options: options, requests: &Requests{conns: map[net.Conn]bool{}}, pods: make([][]string, options.Nodes)}
 	config := rest.CopyConfig(options.Config)
 	config.QPS = -1
 	var err error

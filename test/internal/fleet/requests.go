@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,24 +47,22 @@ func (r *Request) Succeeded() bool {
 type Requests struct {
 	mu    sync.Mutex
 	all   []Request
-	last  time.Time    // of the answers
-	ports map[int]bool // local ports of the agents' connections
+	last  time.Time         // of the answers
+	conns map[net.Conn]bool // the agents', also those that have ended
 }
 
-// FromPort reports whether an agent has sent anything from a local port.
-func (r *Requests) FromPort(port int) bool {
+// Connections returns those over which an agent has sent anything.
+func (r *Requests) Connections() []net.Conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ports[port]
+	return slices.Collect(maps.Keys(r.conns))
 }
 
 // connected is called when a request has got its connection.
 func (r *Requests) connected(got httptrace.GotConnInfo) {
-	if local, ok := got.Conn.LocalAddr().(*net.TCPAddr); ok {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.ports[local.Port] = true
-	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conns[got.Conn] = true
 }
 
 // Since returns the requests that were sent since a moment.

@@ -3,6 +3,9 @@ package measure_test
 import (
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"testing"
 	"time"
@@ -10,62 +13,34 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// The kernel counts the bytes of each connection, and those of other ports are left out.
-func TestSocketsCountBytes(t *testing.T) {
+// The kernel counts the bytes of a connection, also below TLS, until it ends.
+func TestTrafficIsCounted(t *testing.T) {
 	t.Parallel()
-	const sent, received = 70_000, 12_345
-	var dialed []net.Conn
-	port := 0
-	for range 2 {
-		listener, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
-		at, is := listener.Addr().(*net.TCPAddr)
-		if !is {
-			t.Fatalf("listening at %v", listener.Addr())
-		}
-		port = at.Port
-		conn, err := net.Dial("tcp4", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		dialed = append(dialed, conn)
-		peer, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer peer.Close()
-		if _, err = conn.Write(make([]byte, sent)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err = io.ReadFull(peer, make([]byte, sent)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err = peer.Write(make([]byte, received)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err = io.ReadFull(conn, make([]byte, received)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := measure.Sockets(port)
+	const answer = 12_345
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, answer)) }))
+	defer server.Close()
+	var conn net.Conn
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { conn = got.Conn },
+	}), http.MethodGet, server.URL, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, is := dialed[1].LocalAddr().(*net.TCPAddr)
-	if !is {
-		t.Fatalf("connected from %v", dialed[1].LocalAddr())
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
 	}
-	local := from.Port
-	if len(got) != 1 || int(got[0].LocalPort) != local || got[0].Received != received {
-		t.Fatalf("%+v, want one connection from port %d with %d bytes received", got, local, received)
+	if _, err = io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
 	}
-	// tcpi_bytes_acked counts the SYN, too.
-	if extra := got[0].Sent - sent; extra > 1 {
-		t.Errorf("%d bytes were sent, want %d", got[0].Sent, sent)
+	_ = response.Body.Close()
+	if got, open := measure.TrafficOf(conn); !open || got.Received < answer || got.Received > 2*answer || got.Sent == 0 || got.Sent > answer {
+		t.Errorf("%+v, %v, after an answer of %d bytes", got, open, answer)
+	}
+	server.Client().CloseIdleConnections()
+	_ = conn.Close()
+	if got, open := measure.TrafficOf(conn); open {
+		t.Errorf("%+v of a connection that has ended", got)
 	}
 }
 
