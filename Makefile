@@ -219,7 +219,7 @@ e2e: needs-root test-runner node-build image-archive ## The shipped manifest on 
 .PHONY: e2e-cgroup2
 e2e-cgroup2: node-build image-archive ## The tests of make e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
 	cd test && run="$${RUN:-^($$(go test -tags e2e -list . ./e2e | grep '^Test' | paste -sd '|'))\$$}" \
-		&& go run ./cgroup2node --dir $(BIN)/cgroup2node --debian $(BIN)/vm --run "$$run"
+		&& go run ./cgroup2 --node --dir $(BIN)/cgroup2node --debian $(BIN)/vm --run "$$run"
 
 # SEED repeats the order of a run.
 .PHONY: soak

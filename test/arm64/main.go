@@ -10,12 +10,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/vm"
 )
 
@@ -26,23 +25,18 @@ type options struct {
 	records string // with the record of a node and its ranking
 }
 
-func main() {
-	var o options
-	flag.StringVar(&o.binary, "binary", "../bin/image/linux-arm64/evictd", "evictd for arm64")
-	flag.StringVar(&o.version, "version", "", "the version that it must have")
-	flag.StringVar(&o.debian, "debian", "../bin/vm", "where qemu is kept")
-	flag.StringVar(&o.records, "records", "../cmd/evictd/testdata/rank", "where worker-1.json and its ranking table.txt are")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "test-arm64:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Run("test-arm64", run)) }
 
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, arguments []string) error {
+	var o options
+	flags := flag.NewFlagSet("arm64", flag.ContinueOnError)
+	flags.StringVar(&o.binary, "binary", "../bin/image/linux-arm64/evictd", "evictd for arm64")
+	flags.StringVar(&o.version, "version", "", "the version that it must have")
+	flags.StringVar(&o.debian, "debian", "../bin/vm", "where qemu is kept")
+	flags.StringVar(&o.records, "records", "../cmd/evictd/testdata/rank", "where worker-1.json and its ranking table.txt are")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
 	if _, err := os.Stat(o.binary); err != nil {
 		return fmt.Errorf("evictd for arm64 is missing: run 'make image-layout': %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,48 +32,27 @@ func (t Tree) Write(to string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	_ = os.Remove(path)                       // an added file is a link to the original
 	return os.WriteFile(path, content, 0o755) //nolint:gosec // programs, in a directory of the project
 }
 
 // Add adds a file, or a directory with all that is in it. Symbolic links stay what they are.
-// A file is a link to the given one where that is on the same filesystem: do not write to it.
 func (t Tree) Add(to, from string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target, err := t.place(filepath.Join(to, relative))
-		if err != nil {
-			return err
-		}
-		return addEntry(target, path, entry)
-	})
-}
-
-func addEntry(to, from string, entry fs.DirEntry) error {
-	switch {
-	case entry.IsDir():
-		return os.MkdirAll(to, 0o755) //nolint:gosec // as in NewTree
-	case entry.Type()&fs.ModeSymlink != 0:
-		link, err := os.Readlink(from)
-		if err != nil {
-			return err
-		}
-		return os.Symlink(link, to)
+	target, err := t.place(to)
+	if err != nil {
+		return err
 	}
-	if os.Link(from, to) == nil {
-		return nil
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.CopyFS(target, os.DirFS(from))
 	}
 	content, err := os.ReadFile(from) //nolint:gosec // the project's own
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, content, 0o755) //nolint:gosec // as in Write
+	return os.WriteFile(target, content, 0o755) //nolint:gosec // programs, in a directory of the project
 }
 
 // AddUserland adds the programs of the packages to the root directory.
