@@ -36,7 +36,7 @@ TOOLS := $(EVICTD_CACHE)/tools-$(shell cat $(CURDIR)/tools/go.mod $(CURDIR)/tool
 CLUSTER_BIN := $(BIN)/cluster
 # Modules with code of their own. The other go.mod files only pin what is built
 # from elsewhere.
-MODULES := . test test/chart test/cluster test/image test/image/registry test/parity
+MODULES := . test test/chart test/cluster test/image test/parity
 # What 'make generate' writes, or writes lines of.
 GENERATED := docs/configuration.md docs/metrics.md docs/install.md \
 	deploy/daemonset.yaml deploy/chart/evictd/values.yaml deploy/chart/evictd/Chart.yaml Dockerfile
@@ -79,20 +79,20 @@ image: image-archive image-layout ## The image, without an engine: bin/evictd-im
 # What the tests import: it does not wait for the build for other platforms.
 .PHONY: image-archive
 image-archive: build ## bin/evictd-image.tar alone, a docker-archive
-	cd test/image && $(HOST_GO) run . $(IMAGE_FLAGS) --binary $(BIN)/evictd --output $(BIN)/evictd-image.tar
+	cd test/image && $(HOST_GO) run . archive $(IMAGE_FLAGS) --binary $(BIN)/evictd --output $(BIN)/evictd-image.tar
 
 .PHONY: image-layout
 image-layout: ## bin/evictd-oci alone, an OCI image layout for linux/amd64 and linux/arm64, and the SBOM of each
 	for architecture in $(IMAGE_ARCHITECTURES); do \
 		GOOS=linux GOARCH=$$architecture $(GOBUILD) -o $(BIN)/image/linux-$$architecture/evictd ./cmd/evictd; \
 	done
-	cd test/image && $(HOST_GO) run ./layout $(IMAGE_FLAGS) --output $(BIN)/evictd-oci \
+	cd test/image && $(HOST_GO) run . layout $(IMAGE_FLAGS) --output $(BIN)/evictd-oci \
 		$(foreach architecture,$(IMAGE_ARCHITECTURES),linux/$(architecture)=$(BIN)/image/linux-$(architecture)/evictd)
 
 # REGISTRY=host[:port]/repository, with the tag IMAGE_TAG; or IMAGE_TAG=host/repository:tag alone.
 .PHONY: image-push
 image-push: needs-registry image-layout ## Push bin/evictd-oci to REGISTRY=host[:port]/repository, and print how to install it by its digest
-	@cd test/image && $(HOST_GO) run ./push --layout $(BIN)/evictd-oci --manifest-name $(IMAGE_NAME) \
+	@cd test/image && $(HOST_GO) run . push --layout $(BIN)/evictd-oci --manifest-name $(IMAGE_NAME) \
 		--ref '$(if $(REGISTRY),$(REGISTRY):$(lastword $(subst :, ,$(IMAGE_TAG))),$(IMAGE_REF))'
 
 # A plugin's version in Krew is v1.2.3; DOWNLOADS is where its archives will be.

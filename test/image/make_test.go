@@ -7,20 +7,24 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
-
-	"github.com/evictd/evictd/test/image/internal/oci"
-	"github.com/evictd/evictd/test/image/internal/program"
-	"github.com/evictd/evictd/test/image/internal/registrytest"
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx"
+	"github.com/spdx/tools-golang/spdxlib"
 )
 
 const repository = "../.."
@@ -30,7 +34,7 @@ const repository = "../.."
 // comes back from the registry as it was built.
 func TestMakeImageTwice(t *testing.T) {
 	t.Parallel()
-	address := registrytest.Start(t, "registry")
+	address := startRegistry(t)
 	first, second := t.TempDir(), t.TempDir()
 	printed := runMake(t, repository, nil, "image", "image-push", "BIN="+first, "REGISTRY="+address+"/some/evictd")
 
@@ -42,11 +46,14 @@ func TestMakeImageTwice(t *testing.T) {
 	runMake(t, copied, []string{"TZ=Asia/Tokyo"}, "image", "BIN="+second, "REVISION="+revision, "COMMIT="+binary.Revision, "SOURCE_DATE_EPOCH="+epoch(t))
 	sameFiles(t, first, second)
 
-	index, err := oci.Read(filepath.Join(first, "evictd-oci"))
+	index, err := readLayout(filepath.Join(first, "evictd-oci"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	holdsBothPrograms(t, index)
+	for _, platform := range []string{"linux-amd64", "linux-arm64"} {
+		listsModules(t, filepath.Join(first, "evictd-oci-"+platform+".spdx.json"), filepath.Join(first, "image", platform, "evictd"))
+	}
 	digest, err := index.Digest()
 	if err != nil {
 		t.Fatal(err)
@@ -76,27 +83,94 @@ func TestMakeImageTwice(t *testing.T) {
 	}
 }
 
-// holdsBothPrograms checks that the image of each platform has a program for that platform.
+// startRegistry starts a registry until the end of the test, and returns its address.
+func startRegistry(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// listsModules checks that the SBOM of a binary is valid and has each module that is linked in.
+func listsModules(t *testing.T, list, binary string) {
+	t.Helper()
+	file, err := os.Open(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var document spdx.Document
+	if err = spdxjson.ReadInto(file, &document); err != nil {
+		t.Fatal(err)
+	}
+	if err = spdxlib.ValidateDocument(&document); err != nil {
+		t.Error(err)
+	}
+	info, _, err := built(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locators := make(map[string]bool)
+	for _, p := range document.Packages {
+		for _, external := range p.PackageExternalReferences {
+			locators[external.Locator] = true
+		}
+	}
+	for _, dependency := range info.Deps {
+		if want := "pkg:golang/" + strings.ToLower(dependency.Path) + "@" + dependency.Version; !locators[want] {
+			t.Errorf("%s: no package %s", list, want)
+		}
+	}
+	if want := len(info.Deps) + 2; document.SPDXVersion != "SPDX-2.3" || len(document.Packages) != want || len(document.Relationships) != want {
+		t.Errorf("%s: %s with %d packages and %d relationships, want %d", list, document.SPDXVersion, len(document.Packages), len(document.Relationships), want)
+	}
+}
+
+// holdsBothPrograms checks the images of the platforms: their programs, configuration, labels and files.
 func holdsBothPrograms(t *testing.T, index v1.ImageIndex) {
 	t.Helper()
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
 	}
+	if manifest.MediaType != types.OCIImageIndex || manifest.Annotations["org.opencontainers.image.version"] != version(t) {
+		t.Errorf("index %s, annotations %v", manifest.MediaType, manifest.Annotations)
+	}
 	var platforms []string
 	for _, descriptor := range manifest.Manifests {
+		platforms = append(platforms, descriptor.Platform.String())
 		image, err := index.Image(descriptor.Digest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := program.Read(unpack(t, image))
-		if err != nil || found.Platform() != descriptor.Platform.String() {
-			t.Errorf("the image for %s holds a program for %s: %v", descriptor.Platform, found.Platform(), err)
+		checkImage(t, image, descriptor.Platform)
+		if _, platform, err := built(unpack(t, image)); err != nil || platform != descriptor.Platform.String() {
+			t.Errorf("the image for %s holds a program for %s: %v", descriptor.Platform, platform, err)
 		}
-		platforms = append(platforms, found.Platform())
 	}
 	if got := strings.Join(platforms, " "); got != "linux/amd64 linux/arm64" {
 		t.Errorf("the index is for %s", got)
+	}
+}
+
+// checkImage checks the configuration and the labels of an image.
+func checkImage(t *testing.T, image v1.Image, platform *v1.Platform) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Architecture != platform.Architecture || config.Config.User != user || !slices.Equal(config.Config.Entrypoint, []string{path}) {
+		t.Errorf("%s: configuration %+v", platform, config)
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range (release{revision: "x"}).labels() {
+		if config.Config.Labels[key] == "" || config.Config.Labels[key] != manifest.Annotations[key] {
+			t.Errorf("%s: %s is %q as a label, %q as an annotation", platform, key, config.Config.Labels[key], manifest.Annotations[key])
+		}
 	}
 }
 
@@ -113,8 +187,9 @@ func unpack(t *testing.T, image v1.Image) string {
 	}
 	defer content.Close()
 	archive := tar.NewReader(content)
-	if _, err = archive.Next(); err != nil {
-		t.Fatal(err)
+	header, err := archive.Next()
+	if err != nil || header.Name != "evictd" || header.Mode != 0o755 || header.Uid != 0 {
+		t.Fatalf("entry %+v, %v", header, err)
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "evictd"))
 	if err != nil {
@@ -124,13 +199,16 @@ func unpack(t *testing.T, image v1.Image) string {
 	if err = errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
+	if _, err = archive.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("more than one file: %v", err)
+	}
 	return file.Name()
 }
 
 // labelOfRevision returns the revision that the image of this machine's platform has.
 func labelOfRevision(t *testing.T, bin string) string {
 	t.Helper()
-	index, err := oci.Read(filepath.Join(bin, "evictd-oci"))
+	index, err := readLayout(filepath.Join(bin, "evictd-oci"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/evictd/evictd/test/image/internal/program"
 )
 
 // The file VERSION is the version of the image, the manifest, the chart and the Dockerfile;
@@ -35,7 +33,7 @@ func TestOneVersion(t *testing.T) {
 	if commands := makeSays(t, "image"); strings.Count(commands, "--version "+version+" ") != 2 { // the archive and the layout
 		t.Errorf("make image does not have --version %s twice:\n%s", version, commands)
 	}
-	if got := (program.Release{Version: version}).Labels()["org.opencontainers.image.version"]; got != version {
+	if got := (release{version: version}).labels()["org.opencontainers.image.version"]; got != version {
 		t.Errorf("the image's label is %q", got)
 	}
 }
@@ -98,13 +96,13 @@ func TestDockerfile(t *testing.T) {
 	if !found {
 		t.Fatal("the last stage is not from scratch")
 	}
-	want := "COPY --from=build --chown=0:0 --chmod=0755 /out/evictd " + program.Path + "\n" +
-		"USER " + program.User + "\n" +
-		"ENTRYPOINT [\"" + program.Path + "\"]\n"
+	want := "COPY --from=build --chown=0:0 --chmod=0755 /out/evictd " + path + "\n" +
+		"USER " + user + "\n" +
+		"ENTRYPOINT [\"" + path + "\"]\n"
 	if got := regexp.MustCompile(`(?m)^(LABEL (.*\\\n)*.*|ARG .*)\n`).ReplaceAllString(last, ""); got != want {
 		t.Errorf("the last stage is\n%s\nwant\n%s", got, want)
 	}
-	for label := range (program.Release{Revision: "x"}).Labels() {
+	for label := range (release{revision: "x"}).labels() {
 		if !strings.Contains(last, label+"=") {
 			t.Errorf("no label %s", label)
 		}

@@ -1,11 +1,10 @@
-// Package sbom writes what a Go program is made of as an SPDX 2.3 document: the modules that
-// the toolchain recorded in it, and Go's standard library. The same program gives the same bytes.
-package sbom
+package main
 
 import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -14,36 +13,40 @@ import (
 
 	"github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx"
-
-	"github.com/evictd/evictd/test/image/internal/program"
 )
 
 // unknown is SPDX's word for what is not said.
 const unknown = "NOASSERTION"
 
-// Write writes the document of a program. The names of the document and its version are those
-// of the release.
-func Write(target, binary string, release program.Release) error {
-	document, err := describe(binary, release)
+// writeSBOMs writes the document of each binary, beside the layout.
+func writeSBOMs(dir string, r release, binaries []string) error {
+	for _, word := range binaries {
+		platform, binary, _ := strings.Cut(word, "=")
+		list := dir + "-" + named(platform) + ".spdx.json"
+		if err := writeSBOM(list, binary, r); err != nil {
+			return fmt.Errorf("writing the SBOM of %s: %w", binary, err)
+		}
+		fmt.Printf("%s: the SBOM of %s\n", list, platform)
+	}
+	return nil
+}
+
+func writeSBOM(target, binary string, r release) error {
+	document, err := describe(binary, r)
 	if err != nil {
 		return err
 	}
 	file, err := os.Create(target) //nolint:gosec // the caller names it
 	if err != nil {
-		return fmt.Errorf("writing the SBOM of %s: %w", binary, err)
+		return err
 	}
-	err = json.Write(document, file, json.Indent(" "))
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("writing the SBOM of %s: %w", binary, err)
-	}
-	return nil
+	return errors.Join(json.Write(document, file, json.Indent(" ")), file.Close())
 }
 
-func describe(binary string, release program.Release) (*spdx.Document, error) {
-	b, err := program.Read(binary)
+// describe says what a Go program is made of, as an SPDX 2.3 document: the modules that the toolchain recorded
+// in it, and Go's standard library. The same program gives the same bytes.
+func describe(binary string, r release) (*spdx.Document, error) {
+	info, platform, err := built(binary)
 	if err != nil {
 		return nil, err
 	}
@@ -55,26 +58,26 @@ func describe(binary string, release program.Release) (*spdx.Document, error) {
 	sum := hex.EncodeToString(hash[:])
 	document := &spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
-		DocumentName:      "evictd " + release.Version + " " + b.Platform(),
+		DocumentName:      "evictd " + r.version + " " + platform,
 		DocumentNamespace: "https://github.com/evictd/evictd/spdx/" + sum,
 		CreationInfo: &spdx.CreationInfo{
 			Creators: []spdx.Creator{{CreatorType: "Tool", Creator: "evictd-image"}},
-			Created:  release.Created.UTC().Format(time.RFC3339),
+			Created:  r.created.UTC().Format(time.RFC3339),
 		},
 	}
-	main := module("Package-evictd", debug.Module{Path: b.Info.Main.Path, Version: release.Version})
-	main.PrimaryPackagePurpose = "APPLICATION"
-	main.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: sum}}
-	main.PackageLicenseDeclared = "Apache-2.0"
-	add(document, main, "DOCUMENT", "DESCRIBES")
-	library := module("Package-stdlib", debug.Module{Path: "stdlib", Version: strings.TrimPrefix(b.Info.GoVersion, "go")})
-	add(document, library, main.PackageSPDXIdentifier, "DEPENDS_ON")
-	for i, dependency := range b.Info.Deps {
+	program := module("Package-evictd", debug.Module{Path: info.Main.Path, Version: r.version})
+	program.PrimaryPackagePurpose = "APPLICATION"
+	program.PackageChecksums = []spdx.Checksum{{Algorithm: spdx.SHA256, Value: sum}}
+	program.PackageLicenseDeclared = "Apache-2.0"
+	add(document, program, "DOCUMENT", "DESCRIBES")
+	library := module("Package-stdlib", debug.Module{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")})
+	add(document, library, program.PackageSPDXIdentifier, "DEPENDS_ON")
+	for i, dependency := range info.Deps {
 		linked := *dependency
 		if dependency.Replace != nil {
 			linked = *dependency.Replace
 		}
-		add(document, module(fmt.Sprintf("Package-%d", i+1), linked), main.PackageSPDXIdentifier, "DEPENDS_ON")
+		add(document, module(fmt.Sprintf("Package-%d", i+1), linked), program.PackageSPDXIdentifier, "DEPENDS_ON")
 	}
 	return document, nil
 }

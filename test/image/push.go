@@ -1,4 +1,4 @@
-package oci
+package main
 
 import (
 	"context"
@@ -6,20 +6,21 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push pushes the index of a layout with all its images, by the credentials of `docker login`,
+// push pushes the index of a layout with all its images, by the credentials of `docker login`,
 // and returns its name by digest. A registry on the loopback interface may speak plain HTTP.
-func Push(ctx context.Context, dir, ref string) (name.Digest, error) {
+func push(ctx context.Context, dir, ref string) (name.Digest, error) {
 	tag, err := name.NewTag(ref, name.StrictValidation)
 	if err != nil {
 		return name.Digest{}, fmt.Errorf("pushing to %q: write it as registry/repository:tag: %w", ref, err)
 	}
-	index, err := Read(dir)
+	index, err := readLayout(dir)
 	if err != nil {
 		return name.Digest{}, err
 	}
@@ -46,4 +47,18 @@ func explain(err error) error {
 		return fmt.Errorf("the registry cannot be reached: %w", failed.Err)
 	}
 	return err
+}
+
+// usage returns the reference and how to install it, by each of the ways of docs/install.md.
+func usage(repository, digest, manifest string) string {
+	return strings.NewReplacer("REPOSITORY", repository, "DIGEST", digest, "MANIFEST", manifest).Replace(
+		`REPOSITORY@DIGEST
+
+Install it with Helm:
+  --set image.repository=REPOSITORY --set image.digest=DIGEST
+With kustomize:
+  kustomize edit set image MANIFEST=REPOSITORY@DIGEST
+Where evictd runs already:
+  kubectl --namespace evictd set image daemonset/evictd evictd=REPOSITORY@DIGEST
+`)
 }
