@@ -22,14 +22,8 @@ import (
 type ImageConfig struct {
 	// Entrypoint is the program and its first arguments.
 	Entrypoint []string
-	// Cmd holds the arguments that a pod's args replace.
-	Cmd []string
-	// Env holds NAME=value.
-	Env []string
 	// User is a number, or UID:GID; empty is root.
 	User string
-	// WorkingDir is absolute; empty is the root folder.
-	WorkingDir string
 	// Labels are the image's labels.
 	Labels map[string]string
 	// Architecture is the one that the image is for, by Go's name; empty is that of this process.
@@ -49,10 +43,7 @@ type imageDocument struct {
 
 type imageContainer struct {
 	User       string            `json:"User,omitempty"`
-	Env        []string          `json:"Env,omitempty"`
 	Entrypoint []string          `json:"Entrypoint,omitempty"`
-	Cmd        []string          `json:"Cmd,omitempty"`
-	WorkingDir string            `json:"WorkingDir,omitempty"`
 	Labels     map[string]string `json:"Labels,omitempty"`
 }
 
@@ -82,10 +73,7 @@ func WriteImage(target, ref string, files map[string]string, config ImageConfig)
 	}
 	document, err := json.Marshal(imageDocument{
 		Created: config.Created.UTC().Format(time.RFC3339), Architecture: cmp.Or(config.Architecture, runtime.GOARCH), OS: "linux",
-		Config: imageContainer{
-			User: config.User, Env: config.Env, Entrypoint: config.Entrypoint,
-			Cmd: config.Cmd, WorkingDir: config.WorkingDir, Labels: config.Labels,
-		},
+		Config: imageContainer{User: config.User, Entrypoint: config.Entrypoint, Labels: config.Labels},
 		RootFS: imageLayers{Type: "layers", DiffIDs: []string{"sha256:" + layerID}},
 	})
 	if err != nil {

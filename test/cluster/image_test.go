@@ -21,7 +21,7 @@ func TestWriteImage(t *testing.T) {
 	write(t, program, "binary", 0o700)
 	write(t, plain, "text", 0o600)
 	files := map[string]string{"/usr/bin/program": program, "etc/plain": plain, "/usr/lib/program": program}
-	config := ImageConfig{Entrypoint: []string{"/usr/bin/program"}, User: "65534", Env: []string{"A=b"}}
+	config := ImageConfig{Entrypoint: []string{"/usr/bin/program"}, User: "65534"}
 
 	first, second := filepath.Join(dir, "first.tar"), filepath.Join(dir, "second.tar")
 	if err := WriteImage(first, "localhost/evictd/some:test", files, config); err != nil {

@@ -1,7 +1,6 @@
-// Command workload is the program of test pods: it uses memory and CPUs, writes files, keeps
-// threads, forks, answers requests and delays its end, as its flags say. Without arguments it waits for
-// SIGTERM, so that it serves as the pause image, too. With --prestop-sleep or --prestop-file it is a
-// preStop hook.
+// Command workload is the program of test pods: it uses memory and CPUs, writes files, forks, answers requests
+// and delays its end, as its flags say. Without arguments it waits for SIGTERM, so that it serves as the pause
+// image, too. With --prestop-sleep or --prestop-file it is a preStop hook.
 //
 // A file that it waits for is a test's barrier: $NAME in its path is that variable, so that the pods of
 // one Deployment can have barriers of their own. It need not exist, and may be there from the start.
@@ -44,7 +43,6 @@ type settings struct {
 	startFile    string
 	termDelay    time.Duration
 	termFile     string
-	ignoreTerm   bool
 	writePath    string
 	writeBytes   size
 	files        int
@@ -56,7 +54,6 @@ type settings struct {
 	growDeleted  bool
 	cacheFile    string
 	cacheBytes   size
-	threads      int
 	spins        int
 	prestopSleep time.Duration
 	prestopFile  string
@@ -97,7 +94,6 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.StringVar(&chosen.startFile, "start-file", "", "file to wait for before anything is taken or written")
 	flags.DurationVar(&chosen.termDelay, "term-delay", 0, "time to go on after SIGTERM")
 	flags.StringVar(&chosen.termFile, "term-file", "", "file to wait for after SIGTERM, until which it goes on")
-	flags.BoolVar(&chosen.ignoreTerm, "ignore-term", false, "go on after SIGTERM until killed")
 	flags.StringVar(&chosen.writePath, "write", "", "file to write; with --files, what their names begin with")
 	flags.Var(&chosen.writeBytes, "write-bytes", "bytes to write in all, such as 1Gi")
 	flags.IntVar(&chosen.files, "files", 1, "number of files to spread the bytes over")
@@ -109,7 +105,6 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.BoolVar(&chosen.growDeleted, "grow-deleted", false, "delete that file before it grows")
 	flags.StringVar(&chosen.cacheFile, "cache", "", "file to make without blocks, and to read again and again, so that it stays in the active page cache")
 	flags.Var(&chosen.cacheBytes, "cache-bytes", "how large that file is, such as 600Mi")
-	flags.IntVar(&chosen.threads, "threads", 0, "number of further threads to keep")
 	flags.IntVar(&chosen.spins, "spins", 0, "number of threads that use a CPU each, all the time")
 	flags.IntVar(&chosen.forks, "forks", 0, "number of processes to start, each of which waits; a failed start is tried again and again")
 	flags.StringVar(&chosen.serve, "serve", "", "address to answer HTTP requests at, such as 127.0.0.1:8080; workloads that serve one address share its connections")
@@ -120,8 +115,8 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	if err := flags.Parse(arguments); err != nil {
 		return chosen, err
 	}
-	if flags.NArg() > 0 || chosen.files < 1 || chosen.threads < 0 || chosen.spins < 0 || chosen.forks < 0 || chosen.memoryFirst > chosen.memory {
-		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file, no negative number of threads, spins or forks and no more memory first than in all")
+	if flags.NArg() > 0 || chosen.files < 1 || chosen.spins < 0 || chosen.forks < 0 || chosen.memoryFirst > chosen.memory {
+		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file, no negative number of spins or forks and no more memory first than in all")
 		return chosen, errors.New("wrong usage")
 	}
 	return chosen, nil
@@ -156,9 +151,6 @@ func run(chosen settings, log journal) error {
 		case <-terminated:
 			if err := log.note("term"); err != nil {
 				return err
-			}
-			if chosen.ignoreTerm {
-				continue
 			}
 			sleep(chosen.termDelay)
 			if err := awaitFile(chosen.termFile); err != nil {
@@ -198,12 +190,6 @@ func work(chosen settings, log journal) error {
 	go fork(chosen.forks)
 	for range chosen.spins {
 		go spin()
-	}
-	for range chosen.threads {
-		go func() {
-			runtime.LockOSThread()
-			select {}
-		}()
 	}
 	if chosen.memory > 0 {
 		if err := takeMemory(chosen, log); err != nil {

@@ -43,22 +43,6 @@ func TestFillLeavesNoPageAlike(t *testing.T) {
 	}
 }
 
-func TestHoldMemoryKeepsItsRate(t *testing.T) {
-	held, err := mapMemory(16 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	held.hold(8<<20, 0)
-	begin := time.Now()
-	held.hold(16<<20, 40<<20)
-	if held.held != 16<<20 {
-		t.Errorf("%d bytes are held, want 16Mi", held.held)
-	}
-	if elapsed := time.Since(begin); elapsed < 150*time.Millisecond {
-		t.Errorf("8Mi at 40Mi a second took %s", elapsed)
-	}
-}
-
 func TestWriteFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := writeFiles(path, 5<<20+1, 2); err != nil {
@@ -102,17 +86,6 @@ func TestPrintLines(t *testing.T) {
 	}
 }
 
-func TestPrintLinesKeepsItsRate(t *testing.T) {
-	var out bytes.Buffer
-	begin := time.Now()
-	if err := printLines(&out, 4<<20, 20<<20); err != nil {
-		t.Fatal(err)
-	}
-	if elapsed := time.Since(begin); elapsed < 190*time.Millisecond {
-		t.Errorf("4Mi at 20Mi a second took %s", elapsed)
-	}
-}
-
 // The file has its blocks, and no data was written into them.
 func TestGrowthAllocatesAtItsRate(t *testing.T) {
 	enough := errors.New("enough")
@@ -134,21 +107,6 @@ func TestGrowthAllocatesAtItsRate(t *testing.T) {
 	}
 }
 
-// A file that was deleted before it grew has no name, and is in use all the same.
-func TestGrowthOfADeletedFile(t *testing.T) {
-	enough := errors.New("enough")
-	path := filepath.Join(t.TempDir(), "grown")
-	err := growth{path: path, total: 1 << 20, deleted: true}.run(func() error {
-		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the file still has its name: %v", err)
-		}
-		return enough
-	})
-	if !errors.Is(err, enough) {
-		t.Fatal(err)
-	}
-}
-
 func TestLifeAndHook(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	var out bytes.Buffer
@@ -157,7 +115,7 @@ func TestLifeAndHook(t *testing.T) {
 	}
 	ended := make(chan int)
 	go func() {
-		ended <- command([]string{"--memory=2Mi", "--memory-first=1Mi", "--threads=2", "--term-delay=10ms", "--log-file=" + log}, &bytes.Buffer{}, &bytes.Buffer{})
+		ended <- command([]string{"--memory=2Mi", "--memory-first=1Mi", "--term-delay=10ms", "--log-file=" + log}, &bytes.Buffer{}, &bytes.Buffer{})
 	}()
 	waitFor(t, log, " memory\n")
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
@@ -177,70 +135,6 @@ func TestLifeAndHook(t *testing.T) {
 	if got := strings.Join(words, " "); got != "prestop-start prestop-end start first memory term exit" {
 		t.Errorf("the log says: %s", got)
 	}
-}
-
-// The end waits for the term file, and the hook for its own.
-func TestEndIsWaitedFor(t *testing.T) {
-	t.Setenv("POD_NAME", "this")
-	dir := t.TempDir()
-	log := filepath.Join(dir, "log")
-	const barrier = "$POD_NAME-go"
-	open := filepath.Join(dir, "this-go")
-	for _, test := range []struct{ flag, before, after, words string }{
-		{"--prestop-file", " prestop-start\n", " prestop-end\n", "prestop-start prestop-end"},
-		{"--term-file", " term\n", " exit\n", "prestop-start prestop-end start term exit"},
-	} {
-		ended := make(chan int)
-		go func() {
-			ended <- command([]string{test.flag + "=" + filepath.Join(dir, barrier), "--log-file=" + log}, &bytes.Buffer{}, &bytes.Buffer{})
-		}()
-		if test.flag == "--term-file" {
-			waitFor(t, log, " start\n")
-			if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if text := waitFor(t, log, test.before); strings.Contains(text, test.after) {
-			t.Errorf("%s: it did not wait: %s", test.flag, text)
-		}
-		if err := os.WriteFile(open, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if code := <-ended; code != 0 {
-			t.Errorf("%s: code %d", test.flag, code)
-		}
-		var words []string
-		for line := range strings.Lines(waitFor(t, log, test.after)) {
-			words = append(words, strings.Fields(line)[1])
-		}
-		if got := strings.Join(words, " "); got != test.words {
-			t.Errorf("%s: the log says %s, want %s", test.flag, got, test.words)
-		}
-		if err := os.Remove(open); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// The memory beyond the first waits for its file.
-func TestMemoryIsWaitedFor(t *testing.T) {
-	dir := t.TempDir()
-	log, open := filepath.Join(dir, "log"), filepath.Join(dir, "more")
-	taken := make(chan error)
-	go func() {
-		chosen := settings{memory: 2 << 20, memoryFirst: 1 << 20, memoryFile: open}
-		taken <- takeMemory(chosen, journal{out: &bytes.Buffer{}, file: log})
-	}()
-	if text := waitFor(t, log, " first\n"); strings.Contains(text, " memory\n") {
-		t.Errorf("it did not wait: %s", text)
-	}
-	if err := os.WriteFile(open, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-taken; err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, log, " memory\n")
 }
 
 func waitFor(t *testing.T, path, text string) string {

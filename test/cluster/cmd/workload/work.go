@@ -91,12 +91,9 @@ func mapMemory(total size) (*memory, error) {
 // clock, and faults in a chunk's pages at once: a fault for each page uses most of a core at
 // 1 GB/s.
 func (m *memory) hold(upTo int, rate size) {
-	begin, from := now(), m.held
+	paced, from := pace{begin: now(), rate: rate}, m.held
 	for ; m.held < upTo; m.held = min(m.held+chunkSize, upTo) {
-		if rate > 0 {
-			due := begin.Add(time.Duration(float64(m.held-from) / float64(rate) * float64(time.Second)))
-			sleep(due.Sub(now()))
-		}
+		paced.await(size(m.held - from))
 		chunk := m.mapped[m.held:min(m.held+chunkSize, upTo)]
 		_ = unix.Madvise(chunk, unix.MADV_POPULATE_WRITE) // without it (Linux < 5.14) fill faults them in
 		m.random = fill(chunk, m.random)
