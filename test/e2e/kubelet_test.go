@@ -7,14 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -109,13 +108,10 @@ func bytesMissing(ctx context.Context, s *scene) int64 {
 // kubeletsMemory returns memory.available by the kubelet's definition.
 func kubeletsMemory(s *scene) int64 {
 	s.Helper()
-	reader, err := pressure.Open(pressure.Options{MemoryAvailable: pressure.WorkingSet, Signals: []pressure.Signal{pressure.MemoryAvailable}})
+	readings, err := memory.Open()
 	s.must(err)
-	defer func() { s.must(reader.Close()) }()
-	sample := reader.Sample(time.Now())
-	seen := sample.Of(pressure.MemoryAvailable)
-	if seen.State != pressure.Known {
-		s.Fatalf("reading the node's memory as the kubelet does: %v", seen.Err)
-	}
-	return seen.Available
+	defer readings.Close()
+	available, err := readings.WorkingSet()
+	s.must(err)
+	return available
 }

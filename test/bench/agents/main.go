@@ -79,7 +79,7 @@ func run(ctx context.Context, arguments []string) error {
 		begin := time.Now()
 		fmt.Printf("%d nodes with %d pods are being made.\n", b.agents, b.pods)
 		if b.calm, err = fleet.NewCalm(ctx, fleet.CalmOptions{
-			Config: c.RESTConfig(), Dir: tokens, Nodes: b.agents, PodsPerNode: b.pods, Log: os.Stdout,
+			Config: c.RESTConfig(), Dir: tokens, Nodes: b.agents, PodsPerNode: b.pods,
 		}); err != nil {
 			return err
 		}

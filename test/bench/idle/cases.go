@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/pages"
 )
@@ -124,15 +124,11 @@ func (n *idleNode) start(ctx context.Context, each one) (*daemon, error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("writing evictd's configuration: %w", err)
 	}
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp4", "127.0.0.1:0")
+	address, err := cluster.FreeAddress(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("looking for a free port: %w", err)
+		return nil, err
 	}
-	d := &daemon{node: n, address: listener.Addr().String()}
-	if err = listener.Close(); err != nil {
-		return nil, fmt.Errorf("looking for a free port: %w", err)
-	}
+	d := &daemon{node: n, address: address}
 	d.command = exec.Command(os.Getenv("EVICTD_BIN"), "run", "--config="+config, "--node-name="+nodeName, //nolint:gosec,noctx // the Makefile built it; stop ends it
 		"--kubeconfig="+n.cluster.Kubeconfig(), "--kubepods-cgroup="+n.group+"/"+podsGroup,
 		"--host-root="+filepath.Join(n.dir, "host"), "--http-bind-address="+d.address)
@@ -232,23 +228,16 @@ func (d *daemon) read() (window, error) {
 	note(&w.cpu, err, cpu)
 	stat, err := measure.CPU(d.command.Process.Pid) // in ticks of 10 ms
 	note(&w.stat, err, stat.Seconds())
-	status, err := os.ReadFile(d.proc("status"))
-	faults = append(faults, err)
-	w.anon = kibibytes(status, "RssAnon:") / 1024
-	w.rss, w.peak = kibibytes(status, "VmRSS:")/1024, kibibytes(status, "VmHWM:")/1024
+	for name, into := range map[string]*float64{"RssAnon": &w.anon, "VmRSS": &w.rss, "VmHWM": &w.peak} {
+		bytes, err := measure.OfProcess(d.command.Process.Pid, name)
+		note(into, err, float64(bytes)/(1<<20))
+	}
 	audit, err := os.ReadFile(d.node.cluster.AuditLog())
 	note(&w.requests, err, float64(bytes.Count(audit, []byte(`"userAgent":"evictd/`))))
-	if w.rss == 0 || w.peak == 0 {
-		faults = append(faults, errors.New("no VmRSS or VmHWM in the process's status"))
-	}
 	if err := errors.Join(faults...); err != nil {
 		return w, fmt.Errorf("reading what evictd uses: %w", err)
 	}
 	return w, nil
-}
-
-func (d *daemon) proc(name string) string {
-	return filepath.Join("/proc", strconv.Itoa(d.command.Process.Pid), name)
 }
 
 // cgroupSeconds returns the CPU time of evictd's cgroup, to the nanosecond or the
@@ -265,17 +254,6 @@ func (d *daemon) cgroupSeconds() (float64, error) {
 	line, _, _ := strings.Cut(string(text), "\n")
 	value, err := strconv.ParseFloat(strings.TrimPrefix(line, name), 64)
 	return value * unit, err
-}
-
-// kibibytes returns the number after a name; zero when there is none.
-func kibibytes(status []byte, name string) float64 {
-	for line := range strings.Lines(string(status)) {
-		if rest, found := strings.CutPrefix(line, name); found {
-			value, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			return value
-		}
-	}
-	return 0
 }
 
 func (d *daemon) ticks(ctx context.Context) (float64, error) {

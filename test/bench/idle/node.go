@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/measure"
 )
 
 const (
@@ -71,19 +72,15 @@ func (n *idleNode) make(ctx context.Context) error {
 }
 
 func (n *idleNode) register(ctx context.Context) error {
-	var kibibytes int64
-	text, err := os.ReadFile("/proc/meminfo")
+	total, err := measure.Bytes("/proc/meminfo", "MemTotal")
 	if err != nil {
-		return fmt.Errorf("reading the machine's memory: %w", err)
-	}
-	if _, err = fmt.Sscanf(string(text), "MemTotal: %d kB", &kibibytes); err != nil {
-		return fmt.Errorf("reading the machine's memory: %w", err)
+		return err
 	}
 	node, err := n.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making the node: %w", err)
 	}
-	node.Status.Capacity = corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(kibibytes<<10, resource.BinarySI)}
+	node.Status.Capacity = corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(total, resource.BinarySI)}
 	if _, err = n.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("writing the node's capacity: %w", err)
 	}

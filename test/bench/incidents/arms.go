@@ -77,7 +77,7 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 	if err = os.Chmod(b.dir, 0o755); err != nil { //nolint:gosec // containers look into it
 		return fmt.Errorf("opening a folder to containers: %w", err)
 	}
-	if b.address, err = freeAddress(ctx); err != nil {
+	if b.address, err = cluster.FreeAddress(ctx); err != nil {
 		return err
 	}
 	b.node, err = node.Start(ctx, files, os.Stdout, func(o *cluster.Options) {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -33,7 +32,6 @@ type settings struct {
 	commit  string
 	page    string
 	table   bool
-	again   bool
 	begins  time.Duration // no run begins later than that; 0 is no limit
 }
 
@@ -49,7 +47,6 @@ func parse(arguments []string) (settings, error) {
 	flags.StringVar(&s.commit, "commit", "unknown", "commit of the code, for the results")
 	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table and the timelines; empty prints them")
 	flags.BoolVar(&s.table, "table", false, "only make the table from the results")
-	flags.BoolVar(&s.again, "again", false, "also do runs that have a result of this source")
 	flags.DurationVar(&s.begins, "begins", 0, "begin no run later than that after the start; 0 is no limit")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
@@ -171,14 +168,4 @@ func (b *bench) one(ctx context.Context, s *Scenario, arm string, number int) er
 // say prints a sentence with the time since the start.
 func (b *bench) say(format string, arguments ...any) {
 	fmt.Printf("[%5.0fs] %s\n", time.Since(b.started).Seconds(), fmt.Sprintf(format, arguments...))
-}
-
-// freeAddress returns an address of this machine that is free.
-func freeAddress(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	return listener.Addr().String(), listener.Close()
 }

@@ -162,7 +162,7 @@ func (b *bench) done(r *Result) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading an earlier result: %w", err)
 	}
-	return old.same(&Result{Source: b.machine.source}) && !b.settings.again, nil
+	return old.same(&Result{Source: b.machine.source}), nil
 }
 
 // machine are the facts that are the same for all runs.
@@ -176,15 +176,6 @@ func shares(c measure.MachineCPU) (busy, steal float64) {
 		return 0, 0
 	}
 	return percent * float64(all-c.Idle) / float64(all), percent * float64(c.Stolen) / float64(all)
-}
-
-// load returns the load averages.
-func load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.Join(strings.Fields(string(text))[:3], " ")
 }
 
 // describe fills in where and on what a run was.

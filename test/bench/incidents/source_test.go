@@ -83,16 +83,14 @@ func TestSource(t *testing.T) {
 func TestDoneBySource(t *testing.T) {
 	for name, c := range map[string]struct {
 		kept, now string
-		again     bool
 		done      bool
 	}{
-		"the same":               {"abc", "abc", false, true},
-		"again":                  {"abc", "abc", true, false},
-		"another":                {"abc", "abd", false, false},
-		"unknown":                {"", "", false, false},
-		"changed, not committed": {"abc" + dirtyMark, "abc" + dirtyMark, false, false},
+		"the same":               {"abc", "abc", true},
+		"another":                {"abc", "abd", false},
+		"unknown":                {"", "", false},
+		"changed, not committed": {"abc" + dirtyMark, "abc" + dirtyMark, false},
 	} {
-		b := bench{settings: settings{results: t.TempDir(), commit: "new", again: c.again}, machine: machine{source: c.now}}
+		b := bench{settings: settings{results: t.TempDir(), commit: "new"}, machine: machine{source: c.now}}
 		r := Result{Scenario: 3, Arm: evictdArm, Run: 2, Commit: "old", Source: c.kept}
 		if err := r.write(b.settings.results); err != nil {
 			t.Fatal(err)

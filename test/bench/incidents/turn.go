@@ -219,7 +219,7 @@ func (t *turn) tell(r *Result, web, kubelets *client, before measure.MachineCPU,
 	if err = errors.Join(err, unread, unheard); err != nil {
 		return err
 	}
-	r.OOMKills, r.Load = now-kills, load()
+	r.OOMKills, r.Load = now-kills, measure.Load()
 	r.Busy, r.Steal = shares(after.Since(before))
 	r.Ends, r.Violated, r.Timeline = t.observer.told(filepath.Join(t.dir, "journal"))
 	r.Memory, r.Disk, r.Trace = t.gauge.told()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,7 +22,7 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// CalmOptions configure [NewCalm]; all must be set except Log.
+// CalmOptions configure [NewCalm]; all must be set.
 type CalmOptions struct {
 	// Config are the administrator's credentials.
 	Config *rest.Config
@@ -32,8 +31,6 @@ type CalmOptions struct {
 	// Nodes is how many nodes there are; PodsPerNode is how many pods each has, the agent's own
 	// included.
 	Nodes, PodsPerNode int
-	// Log receives the progress; nil discards it.
-	Log io.Writer
 }
 
 // Calm are many nodes without pressure, and agents on some of them. Each agent has the account and
@@ -58,9 +55,6 @@ const writers = 16
 
 // NewCalm creates nodes and their pods, but no agent.
 func NewCalm(ctx context.Context, options CalmOptions) (*Calm, error) {
-	if options.Log == nil {
-		options.Log = io.Discard
-	}
 	c := &Calm{options: options, requests: &Requests{conns: map[net.Conn]bool{}}, pods: make([][]string, options.Nodes)}
 	config := rest.CopyConfig(options.Config)
 	config.QPS = -1

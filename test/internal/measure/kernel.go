@@ -24,6 +24,21 @@ func SumOf(text string, names ...string) int64 {
 	return sum
 }
 
+// Bytes returns a figure of a file of the kernel such as /proc/meminfo, which has it in kB.
+func Bytes(path, name string) (int64, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // of /proc
+	if err != nil {
+		return 0, fmt.Errorf("reading %s of the kernel: %w", name, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kibibytes int64
+		if n, _ := fmt.Sscanf(line, name+": %d kB", &kibibytes); n == 1 {
+			return kibibytes << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("reading %s of the kernel: %s does not have it", name, path)
+}
+
 // OOMKills returns the kernel's count of OOM kills on the whole machine.
 func OOMKills() (int64, error) {
 	text, err := os.ReadFile("/proc/vmstat")

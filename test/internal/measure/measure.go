@@ -62,20 +62,22 @@ func Table(out io.Writer, header []string, rows [][]string) error {
 // Machine describes the machine in one line, without its name.
 func Machine() string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // unknown is said as such
-	total := int64(0)
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-		_, _ = fmt.Sscanf(string(text), "MemTotal: %d kB", &total)
-	}
+	total, _ := Bytes("/proc/meminfo", "MemTotal")
 	groups := "cgroup v1"
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		groups = "cgroup v2"
 	} else if hybrid, _ := filepath.Glob("/sys/fs/cgroup/unified/cgroup.procs"); len(hybrid) > 0 {
 		groups = "cgroup v1 (hybrid)"
 	}
-	load := "unknown"
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		load = strings.Join(strings.Fields(string(text))[:3], " ")
-	}
 	return fmt.Sprintf("%d cores, %.1f GiB, Linux %s, %s, %s; load average %s",
-		runtime.NumCPU(), float64(total)/(1<<20), strings.TrimSpace(string(kernel)), groups, runtime.Version(), load)
+		runtime.NumCPU(), float64(total)/(1<<30), strings.TrimSpace(string(kernel)), groups, runtime.Version(), Load())
+}
+
+// Load returns the load averages.
+func Load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(text))[:3], " ")
 }

@@ -14,17 +14,11 @@ import (
 const userHertz = 100
 
 // RSS returns the resident memory of a process in bytes: VmRSS of /proc/PID/status.
-func RSS(pid int) (int64, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if err != nil {
-		return 0, fmt.Errorf("reading the memory of process %d: %w", pid, err)
-	}
-	_, after, found := strings.Cut(string(text), "VmRSS:")
-	var kib int64
-	if _, err := fmt.Sscanf(after, "%d kB", &kib); !found || err != nil {
-		return 0, fmt.Errorf("reading the memory of process %d: it has no VmRSS", pid)
-	}
-	return kib << 10, nil
+func RSS(pid int) (int64, error) { return OfProcess(pid, "VmRSS") }
+
+// OfProcess returns a figure of /proc/PID/status, in bytes.
+func OfProcess(pid int, name string) (int64, error) {
+	return Bytes(filepath.Join("/proc", strconv.Itoa(pid), "status"), name)
 }
 
 // CPU returns the CPU time that a process has used so far: utime and stime of /proc/PID/stat.

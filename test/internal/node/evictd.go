@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/pages"
 )
 
@@ -115,19 +115,7 @@ func (n *Node) Log(ctx context.Context) (string, error) {
 }
 
 // MemoryAvailable returns the node's MemAvailable in bytes.
-func MemoryAvailable() (int64, error) {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, fmt.Errorf("reading the node's memory: %w", err)
-	}
-	for line := range strings.Lines(string(text)) {
-		var kibibytes int64
-		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kibibytes); n == 1 {
-			return kibibytes << 10, nil
-		}
-	}
-	return 0, fmt.Errorf("reading the node's memory: no MemAvailable in /proc/meminfo")
-}
+func MemoryAvailable() (int64, error) { return measure.Bytes("/proc/meminfo", "MemAvailable") }
 
 // The signals that the tests use.
 const (
