@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -10,16 +11,18 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// figure is one quantity of a level. Its name is the column's and the slope's.
+// figure is one quantity of a level. Its name is the column's, and the slope's where it has one.
 type figure struct {
 	name   string
 	format string
+	slope  bool
 	of     func(*window) float64
 }
 
 // window is one measurement.
 type window struct {
 	seconds              float64
+	heap, goroutines     float64 // of the level: MiB
 	rss, etcdRSS         float64 // MiB
 	cpu, etcdCPU, own    float64 // seconds of a core for each second, in thousandths
 	stolen, idle         float64 // % of the machine
@@ -32,33 +35,29 @@ type window struct {
 
 // level is what was measured with a number of agents.
 type level struct {
-	agents           int
-	heap, goroutines float64 // MiB
-	calm, churn      []window
+	agents      int
+	calm, churn []window
 }
 
-func calmFigures() []figure {
+// figures returns those of the agents, which have slopes, and those that describe the measurement.
+func figures() []figure {
 	return []figure{
-		{"API server RSS MiB", "%.0f", func(w *window) float64 { return w.rss }},
-		{"API server CPU, thousandths of a core", "%.1f", func(w *window) float64 { return w.cpu }},
-		{"etcd RSS MiB", "%.0f", func(w *window) float64 { return w.etcdRSS }},
-		{"etcd CPU, thousandths", "%.1f", func(w *window) float64 { return w.etcdCPU }},
-		{"to the agents, bytes/s", "%.0f", func(w *window) float64 { return w.received }},
-		{"from the agents, bytes/s", "%.0f", func(w *window) float64 { return w.sent }},
-		{"agents' requests/s", "%.2f", func(w *window) float64 { return w.requests }},
-	}
-}
-
-// besides are figures that describe the measurement.
-func besides() []figure {
-	return []figure{
-		{"all clients' requests/s", "%.1f", func(w *window) float64 { return w.everybodys }},
-		{"watch events of pods/s", "%.1f", func(w *window) float64 { return w.events }},
-		{"pods replaced/s", "%.2f", func(w *window) float64 { return w.replaced }},
-		{"connections", "%.0f", func(w *window) float64 { return w.connections }},
-		{"the agents' own CPU, thousandths", "%.0f", func(w *window) float64 { return w.own }},
-		{"machine idle / stolen %", "%.0f", func(w *window) float64 { return w.idle }},
-		{"", "%.1f", func(w *window) float64 { return w.stolen }},
+		{"API server live heap and stacks MiB", "%.1f", true, func(w *window) float64 { return w.heap }},
+		{"API server goroutines", "%.0f", true, func(w *window) float64 { return w.goroutines }},
+		{"API server RSS MiB", "%.0f", true, func(w *window) float64 { return w.rss }},
+		{"API server CPU, thousandths of a core", "%.1f", true, func(w *window) float64 { return w.cpu }},
+		{"etcd RSS MiB", "%.0f", true, func(w *window) float64 { return w.etcdRSS }},
+		{"etcd CPU, thousandths", "%.1f", true, func(w *window) float64 { return w.etcdCPU }},
+		{"to the agents, bytes/s", "%.0f", true, func(w *window) float64 { return w.received }},
+		{"from the agents, bytes/s", "%.0f", true, func(w *window) float64 { return w.sent }},
+		{"agents' requests/s", "%.2f", true, func(w *window) float64 { return w.requests }},
+		{"all clients' requests/s", "%.1f", false, func(w *window) float64 { return w.everybodys }},
+		{"watch events of pods/s", "%.1f", false, func(w *window) float64 { return w.events }},
+		{"pods replaced/s", "%.2f", false, func(w *window) float64 { return w.replaced }},
+		{"connections", "%.0f", false, func(w *window) float64 { return w.connections }},
+		{"the agents' own CPU, thousandths", "%.0f", false, func(w *window) float64 { return w.own }},
+		{"machine idle %", "%.0f", false, func(w *window) float64 { return w.idle }},
+		{"stolen %", "%.1f", false, func(w *window) float64 { return w.stolen }},
 	}
 }
 
@@ -105,27 +104,22 @@ func (b *bench) level(ctx context.Context, agents int) (level, error) {
 	if err := b.calm.Connect(ctx, b.calm.Agents(), agents); err != nil {
 		return l, err
 	}
-	heap, err := b.server.settledHeap(ctx)
+	heap, goroutines, err := b.server.settledHeap(ctx)
 	if err != nil {
 		return l, err
 	}
-	l.heap = mebibytes(heap)
-	if _, l.goroutines, err = b.server.heap(ctx); err != nil {
-		return l, err
-	}
-	for range b.windows {
-		w, err := b.measure(ctx, 0)
-		if err != nil {
-			return l, err
+	for _, part := range []struct {
+		rate float64
+		to   *[]window
+	}{{0, &l.calm}, {b.rate(), &l.churn}} {
+		for range b.windows {
+			w, err := b.measure(ctx, part.rate)
+			if err != nil {
+				return l, err
+			}
+			w.heap, w.goroutines = mebibytes(heap), goroutines
+			*part.to = append(*part.to, w)
 		}
-		l.calm = append(l.calm, w)
-	}
-	for range b.windows {
-		w, err := b.measure(ctx, b.rate())
-		if err != nil {
-			return l, err
-		}
-		l.churn = append(l.churn, w)
 	}
 	return l, nil
 }
@@ -165,22 +159,13 @@ func (b *bench) measure(ctx context.Context, rate float64) (window, error) {
 	}
 	work.Wait()
 	after, err := b.server.readAll(ctx)
-	if err != nil || fault != nil {
-		return window{}, fmt.Errorf("measuring: %w", firstOf(err, fault))
+	if err = errors.Join(err, fault); err != nil {
+		return window{}, fmt.Errorf("measuring: %w", err)
 	}
 	w := between(&before, &after)
 	w.rss, w.etcdRSS = measure.Median(rss), measure.Median(etcdRSS)
 	w.replaced = float64(replaced) / w.seconds
 	return w, ctx.Err()
-}
-
-func firstOf(faults ...error) error {
-	for _, fault := range faults {
-		if fault != nil {
-			return fault
-		}
-	}
-	return nil
 }
 
 // replace replaces pods of one node after the other at a rate until done is closed.
@@ -230,46 +215,27 @@ func between(before, after *reading) window {
 	return w
 }
 
-// print prints a table of all levels, and one of the slopes.
+// print prints a table of all levels, and returns the slopes.
 func (b *bench) print(all []level, title string, windows func(*level) []window) ([]slope, error) {
-	figures := calmFigures()
-	header := []string{"agents", "API server live heap and stacks MiB", "goroutines"}
-	for _, f := range append(figures, besides()...) {
-		if f.name != "" {
-			header = append(header, f.name)
-		}
-	}
-	var rows [][]string
-	var x, heap, goroutines []float64
-	y := make([][]float64, len(figures))
+	header, rows, x := []string{"agents"}, make([][]string, len(all)), make([]float64, len(all))
 	for i := range all {
-		l := &all[i]
-		x, heap, goroutines = append(x, float64(l.agents)), append(heap, l.heap), append(goroutines, l.goroutines)
-		row := []string{fmt.Sprint(l.agents), fmt.Sprintf("%.1f", l.heap), fmt.Sprintf("%.0f", l.goroutines)}
-		for j, f := range append(calmFigures(), besides()...) {
-			value := median(windows(l), f.of)
-			text := fmt.Sprintf(f.format, value)
-			if f.name == "" {
-				row[len(row)-1] += " / " + text
-				continue
-			}
-			row = append(row, text)
-			if j < len(figures) {
-				y[j] = append(y[j], value)
-			}
+		x[i], rows[i] = float64(all[i].agents), []string{fmt.Sprint(all[i].agents)}
+	}
+	var slopes []slope
+	for _, f := range figures() {
+		header = append(header, f.name)
+		y := make([]float64, len(all))
+		for i := range all {
+			y[i] = median(windows(&all[i]), f.of)
+			rows[i] = append(rows[i], fmt.Sprintf(f.format, y[i]))
 		}
-		rows = append(rows, row)
+		if f.slope {
+			slopes = append(slopes, slope{title + ": " + f.name, measure.LeastSquares(x, y)})
+		}
 	}
 	fmt.Printf("\n%s; medians of %d windows of %v; load average now in: %s\n\n", title, b.windows, b.window, measure.Machine())
 	if err := measure.Table(os.Stdout, header, rows); err != nil {
 		return nil, fmt.Errorf("printing: %w", err)
-	}
-	slopes := []slope{
-		{title + ": API server live heap and stacks MiB", measure.LeastSquares(x, heap)},
-		{title + ": API server goroutines", measure.LeastSquares(x, goroutines)},
-	}
-	for j, f := range figures {
-		slopes = append(slopes, slope{title + ": " + f.name, measure.LeastSquares(x, y[j])})
 	}
 	return slopes, nil
 }

@@ -130,7 +130,7 @@ func (b *bench) manifest(ctx context.Context) error {
 	if err := b.server.restart(ctx); err != nil {
 		return err
 	}
-	before, err := b.server.settledHeap(ctx)
+	before, _, err := b.server.settledHeap(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (b *bench) manifest(ctx context.Context) error {
 	if err = kubectl.Run(); err != nil {
 		return fmt.Errorf("applying the shipped manifest: %w: %s", err, output.String())
 	}
-	after, err := b.server.settledHeap(ctx)
+	after, _, err := b.server.settledHeap(ctx)
 	if err != nil {
 		return err
 	}

@@ -124,19 +124,13 @@ func (s *server) get(ctx context.Context, path string, parameters ...string) (st
 	return string(text), nil
 }
 
-// settledHeap waits for what the API server does after a change, and returns its live heap.
-func (s *server) settledHeap(ctx context.Context) (float64, error) {
+// settledHeap waits for what the API server does after a change, collects its garbage, and returns what is left in
+// its heap and stacks, in bytes, and its goroutines.
+func (s *server) settledHeap(ctx context.Context) (bytes, goroutines float64, err error) {
 	const settles = 10 * time.Second
 	if err := measure.Sleep(ctx, settles); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	heap, _, err := s.heap(ctx)
-	return heap, err
-}
-
-// heap collects the API server's garbage, and returns what is left in its heap and stacks, in
-// bytes, and its goroutines.
-func (s *server) heap(ctx context.Context) (bytes, goroutines float64, err error) {
 	if _, err = s.get(ctx, "/debug/pprof/heap", "gc", "1"); err != nil {
 		return 0, 0, err
 	}
