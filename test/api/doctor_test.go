@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/internal/checks"
 	"github.com/evictd/evictd/test/internal/audit"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
@@ -41,13 +42,15 @@ func TestTheCheckOfThePoliciesChangesNothing(t *testing.T) {
 	e := doctor(f, f.Here, "")
 	log := audit.Log{Path: evictdtest.Cluster().AuditLog()}
 	for _, step := range []struct {
-		name, state, found string
-		codes              map[int]bool // of the evictions of another node's pod, and of no pod
+		name  string
+		state checks.State
+		found string
+		codes map[int]bool // of the evictions of another node's pod, and of no pod
 	}{
-		{"without the policies", "missing", "not in force", map[int]bool{http.StatusConflict: true, http.StatusNotFound: true}},
-		{"with the policies", "ok", "in force", map[int]bool{http.StatusForbidden: true}},
+		{"without the policies", checks.Missing, "not in force", map[int]bool{http.StatusConflict: true, http.StatusNotFound: true}},
+		{"with the policies", checks.OK, "in force", map[int]bool{http.StatusForbidden: true}},
 	} {
-		if step.state == "ok" {
+		if step.state == checks.OK {
 			f.Confine()
 		}
 		e.says(step.state, step.found, "policy/evictd-evicts-on-own-node", "policy/evictd-on-own-node", "policy/evictd-events-of-own-node")

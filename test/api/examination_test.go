@@ -12,17 +12,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/evictd/evictd/internal/checks"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
-
-// examined is a line of `evictd doctor`.
-type examined struct {
-	Name    string `json:"name"`
-	State   string `json:"state"`
-	Found   string `json:"found"`
-	Follows string `json:"follows"`
-	Do      string `json:"do"`
-}
 
 // examination is `evictd doctor` on the near node with one account.
 type examination struct {
@@ -48,15 +40,15 @@ func doctor(a *evictdtest.Account, as *rest.Config, settings string) *examinatio
 }
 
 // lines returns the findings by name.
-func (e *examination) lines(ctx context.Context) map[string]examined {
+func (e *examination) lines(ctx context.Context) map[string]checks.Result {
 	e.T.Helper()
 	// No line of the node's files is at issue here, and they lack much: the exit code is 1.
 	text, complaints := e.onNode(ctx, "doctor", e.Near, e.kubeconfig, "-o", "json")
-	var list []examined
+	var list []checks.Result
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		e.T.Fatalf("%v: %s%s", err, text, complaints)
 	}
-	byName := map[string]examined{}
+	byName := map[string]checks.Result{}
 	for _, one := range list {
 		byName[one.Name] = one
 	}
@@ -65,10 +57,10 @@ func (e *examination) lines(ctx context.Context) map[string]examined {
 
 // says waits until these lines have that state and text: what the API server knows of roles and policies is
 // a moment old.
-func (e *examination) says(state, found string, names ...string) {
+func (e *examination) says(state checks.State, found string, names ...string) {
 	e.T.Helper()
-	var lines map[string]examined
-	e.Until(strings.Join(names, ", ")+": "+state+", "+found, func(ctx context.Context) bool {
+	var lines map[string]checks.Result
+	e.Until(strings.Join(names, ", ")+": "+string(state)+", "+found, func(ctx context.Context) bool {
 		lines = e.lines(ctx)
 		return !slices.ContainsFunc(names, func(name string) bool {
 			return lines[name].State != state || !strings.Contains(lines[name].Found, found)

@@ -2,8 +2,8 @@ package api
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -35,21 +35,15 @@ type webhook struct {
 func newWebhook(w *evictdtest.World) *webhook {
 	w.T.Helper()
 	h := &webhook{asked: map[string]int{}}
-	ca := evictdtest.NewAuthority(w.T)
-	serving := *ca.Issue(w.T)
-	h.server = httptest.NewUnstartedServer(h)
-	h.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		// Otherwise httptest's own certificate would be used.
-		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{serving}}, nil
-	}}
-	h.server.StartTLS()
+	h.server = httptest.NewTLSServer(h)
 	w.T.Cleanup(h.server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.server.Certificate().Raw})
 	none, fail, url := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Fail, h.server.URL
 	_, err := w.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.T.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "evictions.example.com", SideEffects: &none, FailurePolicy: &fail, TimeoutSeconds: new(int32(30)), AdmissionReviewVersions: []string{"v1"},
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca.PEM},
+			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: authority},
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},

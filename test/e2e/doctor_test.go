@@ -15,18 +15,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/internal/checks"
 	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/node"
 )
-
-// doctorLine is a line of `evictd doctor`.
-type doctorLine struct {
-	Name    string `json:"name"`
-	State   string `json:"state"`
-	Found   string `json:"found"`
-	Follows string `json:"follows"`
-	Do      string `json:"do"`
-}
 
 // The running evictd's pod says that all is in order, and after each fault which thing is missing
 // and with which exit code. Each fault is undone before the next.
@@ -41,13 +33,14 @@ func TestDoctorFindsFiveFaults(t *testing.T) {
 	table, err := live.Kubectl(t.Context(), doctorCommand(s)...)
 	s.must(err)
 	t.Log("\n" + table)
-	const missing, fault = "missing", 1
+	const missing, fault = checks.Missing, 1
 	for _, f := range []struct {
-		name        string
-		breaks      func(*scene)
-		line, state string
-		found       string
-		code        int
+		name   string
+		breaks func(*scene)
+		line   string
+		state  checks.State
+		found  string
+		code   int
 	}{
 		{"no right to evict", func(s *scene) { withoutRight(s, "pods/eviction", "create") }, "right/create pods/eviction", missing, "lacks", fault},
 		{"the kubelet's Summary API is forbidden", func(s *scene) { withoutRight(s, "nodes/stats", "get") }, "pod-disk/summary", missing, "403", fault},
@@ -65,10 +58,10 @@ func TestDoctorFindsFiveFaults(t *testing.T) {
 			broken := &scene{T: t, namespace: s.namespace}
 			f.breaks(broken)
 			var code int
-			var line doctorLine
+			var line checks.Result
 			// The API server and the kubelet need a moment to take an edit in.
 			eventually.Until(t, fmt.Sprintf("the doctor finds %s %s: %s", f.line, f.state, f.found), func(ctx context.Context) bool {
-				var lines map[string]doctorLine
+				var lines map[string]checks.Result
 				code, lines = runDoctor(ctx, broken)
 				line = lines[f.line]
 				return code == f.code && line.State == f.state && strings.Contains(line.Found, f.found)
@@ -88,7 +81,7 @@ func doctorCommand(s *scene, more ...string) []string {
 
 // runDoctor runs it in evictd's pod, and returns its exit code, -1 where it did not run, and its lines by
 // name.
-func runDoctor(ctx context.Context, s *scene) (code int, lines map[string]doctorLine) {
+func runDoctor(ctx context.Context, s *scene) (code int, lines map[string]checks.Result) {
 	s.Helper()
 	text, err := live.Kubectl(ctx, doctorCommand(s, "-o=json")...)
 	if ended, has := errors.AsType[*exec.ExitError](err); has {
@@ -96,13 +89,13 @@ func runDoctor(ctx context.Context, s *scene) (code int, lines map[string]doctor
 	} else if err != nil {
 		return -1, nil
 	}
-	var list []doctorLine
+	var list []checks.Result
 	// After the lines there is kubectl's own complaint about the exit code.
 	if err := json.NewDecoder(strings.NewReader(text)).Decode(&list); err != nil {
 		s.Logf("evictd doctor: %v: %s", err, text)
 		return -1, nil
 	}
-	lines = map[string]doctorLine{}
+	lines = map[string]checks.Result{}
 	for _, line := range list {
 		lines[line.Name] = line
 	}
@@ -113,7 +106,7 @@ func runDoctor(ctx context.Context, s *scene) (code int, lines map[string]doctor
 // pods need a component, and cgroup v1 lacks more.
 func isSound(s *scene) {
 	s.Helper()
-	var not []doctorLine
+	var not []checks.Result
 	eventually.Until(s.T, "a node in order is sound", func(ctx context.Context) bool {
 		code, lines := runDoctor(ctx, s)
 		not = nil

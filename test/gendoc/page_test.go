@@ -1,19 +1,14 @@
 package main
 
 import (
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/evictd/evictd/internal/config"
 )
 
-const (
-	pagePath  = "../../docs/configuration.md"
-	typesPath = "../../internal/config/types.go"
-)
+const typesPath = "../../internal/config/types.go"
 
 func rendered(t *testing.T) string {
 	t.Helper()
@@ -26,40 +21,6 @@ func rendered(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(page)
-}
-
-func TestPageIsUpToDate(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(pagePath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(page) != rendered(t) {
-		t.Error("docs/configuration.md is not what the sources say; run `make generate`")
-	}
-}
-
-// TestRun writes the same page twice.
-func TestRun(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "page.md")
-	for range 2 {
-		if err := run([]string{"-types", typesPath, "-page", path}, io.Discard); err != nil {
-			t.Fatal(err)
-		}
-		written, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(written) != rendered(t) {
-			t.Errorf("rendered:\n%s\nwritten:\n%s", rendered(t), written)
-		}
-	}
-	for _, args := range [][]string{{"-colour"}, {"-types", path + ".none"}, {"-types", typesPath, "-page", filepath.Dir(path)}} {
-		if err := run(args, io.Discard); err == nil {
-			t.Errorf("%v: got no error", args)
-		}
-	}
 }
 
 // TestPageExamples: every example on the page that is a whole file is valid.
@@ -114,15 +75,6 @@ func TestRenderRefuses(t *testing.T) {
 	} {
 		if page, err := render([]byte(source)); err == nil {
 			t.Errorf("%s: got a page of %d bytes", name, len(page))
-		}
-	}
-}
-
-func TestShort(t *testing.T) {
-	t.Parallel()
-	for long, want := range map[string]string{"5m0s": "5m", "1h0m0s": "1h", "10ms": "10ms", "1m30s": "1m30s", "10s": "10s", "20m0s": "20m"} {
-		if got := short(long); got != want {
-			t.Errorf("%s: got %s, want %s", long, got, want)
 		}
 	}
 }
