@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 )
@@ -23,19 +25,21 @@ func (c *codes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// listening returns credentials that record the status codes.
-func listening(config *rest.Config) (*rest.Config, *codes) {
+// outcome sends a request with those credentials. It fails the test unless the API server answers once, with that
+// code, and the result has the outcome and every fragment in its message.
+func outcome(
+	t *testing.T, as *rest.Config, request evict.Request, want evict.Outcome, code int, fragments ...string,
+) evict.Result {
+	t.Helper()
 	c := &codes{}
-	config.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper {
+	as.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper {
 		c.inner = rt
 		return c
 	}))
-	return config, c
-}
-
-func expectCode(t *testing.T, c *codes, want int) {
-	t.Helper()
-	if len(c.seen) != 1 || c.seen[0] != want {
-		t.Errorf("status codes %v, want one request and %d", c.seen, want)
+	got := evictdtest.Evictor(t, as).Evict(t.Context(), request)
+	expect(t, got, want, fragments...)
+	if len(c.seen) != 1 || c.seen[0] != code {
+		t.Errorf("status codes %v, want one request and %d", c.seen, code)
 	}
+	return got
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,9 +42,7 @@ func TestOutcomeEvictedOn201(t *testing.T) {
 	t.Parallel()
 	w := evictdtest.NewWorld(t)
 	pod := w.Pod("web", 100)
-	config, seen := listening(evictdtest.Unlimited())
-	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Evicted)
-	expectCode(t, seen, http.StatusCreated)
+	outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.Evicted, http.StatusCreated)
 	if !w.Terminating("web") {
 		t.Error("the pod is not terminating")
 	}
@@ -56,10 +53,8 @@ func TestOutcomeBlockedByBudgetOn429AndThePodStays(t *testing.T) {
 	w := evictdtest.NewWorld(t)
 	pod := w.Pod("web", 100)
 	w.Budget("web-budget", "web")
-	config, seen := listening(evictdtest.Unlimited())
-	got := evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod))
-	expect(t, got, evict.BlockedByBudget, "disruption budget", "needs 1 healthy pods and has 1 currently")
-	expectCode(t, seen, http.StatusTooManyRequests)
+	got := outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.BlockedByBudget, http.StatusTooManyRequests,
+		"disruption budget", "needs 1 healthy pods and has 1 currently")
 	if got.Budget != "web-budget" {
 		t.Errorf("budget %q, want web-budget", got.Budget)
 	}
@@ -68,27 +63,25 @@ func TestOutcomeBlockedByBudgetOn429AndThePodStays(t *testing.T) {
 	}
 }
 
+// An eviction and a delete apply only to the judged pod, and not to another one of its name.
 func TestOutcomeGoneOn409AndTheNewPodStays(t *testing.T) {
 	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	pod := w.Pod("web", 100)
-	judged := evictdtest.RequestFor(pod)
-	judged.UID = "00000000-0000-0000-0000-000000000000" // the judged pod had another UID
-	config, seen := listening(evictdtest.Unlimited())
-	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), judged), evict.Gone, "UID")
-	expectCode(t, seen, http.StatusConflict)
-	if w.Terminating("web") {
-		t.Error("a pod of the same name was hit")
+	for _, deletes := range []bool{false, true} {
+		w := evictdtest.NewWorld(t)
+		judged := evictdtest.RequestFor(w.Pod("web", 100))
+		judged.UID, judged.Delete = "00000000-0000-0000-0000-000000000000", deletes // the judged pod had another UID
+		outcome(t, evictdtest.Unlimited(), judged, evict.Gone, http.StatusConflict, "UID")
+		if w.Terminating("web") {
+			t.Errorf("by a delete: %t: a pod of the same name was hit", deletes)
+		}
 	}
 }
 
 func TestOutcomeGoneOn404(t *testing.T) {
 	t.Parallel()
 	w := evictdtest.NewWorld(t)
-	config, seen := listening(evictdtest.Unlimited())
-	got := evictdtest.Evictor(t, config).Evict(t.Context(), evict.Request{Namespace: w.Namespace, Name: "absent", UID: "x"})
-	expect(t, got, evict.Gone, "not found")
-	expectCode(t, seen, http.StatusNotFound)
+	absent := evict.Request{Namespace: w.Namespace, Name: "absent", UID: "x"}
+	outcome(t, evictdtest.Unlimited(), absent, evict.Gone, http.StatusNotFound, "not found")
 }
 
 func TestOutcomeMisconfiguredOn500OfTwoBudgets(t *testing.T) {
@@ -97,9 +90,7 @@ func TestOutcomeMisconfiguredOn500OfTwoBudgets(t *testing.T) {
 	pod := w.Pod("web", 100)
 	w.Budget("one", "web")
 	w.Budget("two", "web")
-	config, seen := listening(evictdtest.Unlimited())
-	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Misconfigured)
-	expectCode(t, seen, http.StatusInternalServerError)
+	outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.Misconfigured, http.StatusInternalServerError)
 }
 
 func TestOutcomeDeniedOn403WithoutTheRight(t *testing.T) {
@@ -108,9 +99,7 @@ func TestOutcomeDeniedOn403WithoutTheRight(t *testing.T) {
 	pod := w.Pod("web", 100)
 	stranger := evictdtest.Unlimited()
 	stranger.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + w.Namespace + ":default"}
-	config, seen := listening(stranger)
-	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Denied, "forbidden")
-	expectCode(t, seen, http.StatusForbidden)
+	outcome(t, stranger, evictdtest.RequestFor(pod), evict.Denied, http.StatusForbidden, "forbidden")
 }
 
 // A webhook chooses the code of its denial. It may be the code of a missing pod or of a failing server.
@@ -131,9 +120,7 @@ func expectOfWebhook(t *testing.T, code int32, message string, want evict.Outcom
 	w := evictdtest.NewWorld(t)
 	pod := w.Pod("web", 100)
 	newWebhook(w).deny(code, message)
-	config, seen := listening(evictdtest.Unlimited())
-	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), want, says)
-	expectCode(t, seen, int(code))
+	outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), want, int(code), says)
 	if w.Terminating("web") {
 		t.Error("the pod is terminating")
 	}
@@ -154,9 +141,8 @@ func TestOutcomeThrottledByAWebhookThatCannotBeCalled(t *testing.T) {
 	hook := newWebhook(w)
 	for name, fault := range map[string]func(){"it has a fault": func() { hook.fail() }, "the port is closed": hook.server.Close} {
 		fault()
-		config, seen := listening(evictdtest.Unlimited())
-		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Throttled, "failed calling webhook")
-		expectCode(t, seen, http.StatusInternalServerError)
+		outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.Throttled,
+			http.StatusInternalServerError, "failed calling webhook")
 		if w.Terminating("web") {
 			t.Errorf("%s: the pod is terminating", name)
 		}
@@ -173,11 +159,7 @@ func TestOutcomeDeniedByAPolicy(t *testing.T) {
 		w := evictdtest.NewWorld(t)
 		pod := w.Pod("web", 100)
 		forbid(w, reason, "not in office hours")
-		config, seen := listening(evictdtest.Unlimited())
-		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Denied, "not in office hours")
-		if !slices.Equal(seen.seen, []int{code}) {
-			t.Errorf("status codes %v, want %d", seen.seen, code)
-		}
+		outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.Denied, code, "not in office hours")
 	}
 }
 
@@ -237,10 +219,7 @@ func TestOutcomeThrottledOn429OfPriorityAndFairness(t *testing.T) {
 		answered <- result
 	}()
 	w.Until("the seat is taken", func(context.Context) bool { return hook.count("slow") > 0 })
-	config, seen := listening(starving)
-	got := evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod))
-	expect(t, got, evict.Throttled, "too many requests")
-	expectCode(t, seen, http.StatusTooManyRequests)
+	got := outcome(t, starving, evictdtest.RequestFor(pod), evict.Throttled, http.StatusTooManyRequests, "too many requests")
 	if got.RetryAfter <= 0 {
 		t.Errorf("retry after %v, want what the server requested", got.RetryAfter)
 	}
@@ -401,10 +380,8 @@ func TestOutcomeBudgetPendingOn429WithRetryAfter(t *testing.T) {
 	b.Spec.MinAvailable = &two
 	_, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Update(t.Context(), b, metav1.UpdateOptions{})
 	w.Must(err)
-	config, seen := listening(evictdtest.Unlimited())
-	got := evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod))
-	expect(t, got, evict.BudgetPending, "still being processed")
-	expectCode(t, seen, http.StatusTooManyRequests)
+	got := outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.BudgetPending,
+		http.StatusTooManyRequests, "still being processed")
 	if got.RetryAfter != 10*time.Second {
 		t.Errorf("retry after %v, want what the server requested: 10 s", got.RetryAfter)
 	}
@@ -451,9 +428,7 @@ func TestOutcomeDeletedOn200PastABudget(t *testing.T) {
 	w.Budget("web", "web")
 	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.BlockedByBudget)
 	request.Delete = true
-	config, seen := listening(evictdtest.Unlimited())
-	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), request), evict.Deleted)
-	expectCode(t, seen, http.StatusOK)
+	outcome(t, evictdtest.Unlimited(), request, evict.Deleted, http.StatusOK)
 	if !w.Terminating("web") {
 		t.Error("the pod is not terminating")
 	}
@@ -467,20 +442,6 @@ func TestOutcomeWouldDeleteLeavesThePod(t *testing.T) {
 	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.WouldDelete)
 	if w.Terminating("web") {
 		t.Error("a dry run deleted the pod")
-	}
-}
-
-// A delete, too, applies only to the judged pod, and not to another one of its name.
-func TestOutcomeGoneOn409OfADelete(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	request := evictdtest.RequestFor(w.Pod("web", 100))
-	request.Delete, request.UID = true, "00000000-0000-0000-0000-000000000000"
-	config, seen := listening(evictdtest.Unlimited())
-	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), request), evict.Gone, "UID")
-	expectCode(t, seen, http.StatusConflict)
-	if w.Terminating("web") {
-		t.Error("a pod of the same name is terminating")
 	}
 }
 

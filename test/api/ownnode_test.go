@@ -69,19 +69,15 @@ func evictionsAreConfined(t *testing.T, f *evictdtest.Account) {
 			return r
 		}
 		cached(f, theirs)
-		config, seen := listening(rest.CopyConfig(f.Here))
-		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), request(theirs)), evict.Denied,
+		outcome(t, rest.CopyConfig(f.Here), request(theirs), evict.Denied, http.StatusForbidden,
 			"evictd-evicts-on-own-node", `evictd on node "`+f.Near+`" may evict only pods of that node`,
 			"pod "+f.Namespace+`/theirs is on node "`+f.Far+`"`)
-		expectCode(t, seen, http.StatusForbidden)
 		expect(t, evictdtest.Evictor(t, f.Nowhere).Evict(t.Context(), request(mine)), evict.Denied, "token that names its node")
 		want := evict.Evicted
 		if dryRun {
 			want = evict.WouldEvict
 		}
-		config, seen = listening(rest.CopyConfig(f.Here))
-		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), request(mine)), want)
-		expectCode(t, seen, http.StatusCreated)
+		outcome(t, rest.CopyConfig(f.Here), request(mine), want, http.StatusCreated)
 	}
 	if f.Terminating("theirs") || !f.Terminating("mine") {
 		t.Error("the wrong pod is terminating")
@@ -132,9 +128,7 @@ func evictionsLeaveTime(t *testing.T, f *evictdtest.Account) {
 		}
 		request := evictdtest.RequestFor(pod)
 		request.GraceSeconds = grace
-		config, seen := listening(rest.CopyConfig(f.Here))
-		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), request), evict.Evicted)
-		expectCode(t, seen, http.StatusCreated)
+		outcome(t, rest.CopyConfig(f.Here), request, evict.Evicted, http.StatusCreated)
 		request.GraceSeconds = &zero // nor may a terminating pod's grace period be shortened to 0
 		expect(t, evictor.Evict(t.Context(), request), evict.Denied, "may not evict a pod at once")
 	}
