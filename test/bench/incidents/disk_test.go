@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -60,13 +59,5 @@ func TestFillEndsAtItsShare(t *testing.T) {
 	}
 	if left := b.disk.lines.Hard + one.above - one.fillTo(8); left != 800*mebibyte {
 		t.Errorf("%d MiB are left, want 800", left>>20)
-	}
-}
-
-func TestMergedMoments(t *testing.T) {
-	all := merged([]Moment{{1, "a"}, {2, "b"}, {3, "b"}, {4, "b"}, {5, "a"}})
-	want := []Moment{{1, "a"}, {2, "b (3 times, until 4.00 s)"}, {5, "a"}}
-	if !slices.Equal(all, want) {
-		t.Errorf("%v, want %v", all, want)
 	}
 }

@@ -45,7 +45,7 @@ func parse(arguments []string) (settings, error) {
 	arms := flags.String("arms", strings.Join(allArms(), ","), "arms to run")
 	flags.StringVar(&s.results, "results", "incidents", "folder of the results, one JSON file each")
 	flags.StringVar(&s.commit, "commit", "unknown", "commit of the code, for the results")
-	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table and the timelines; empty prints them")
+	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table; empty prints it")
 	flags.BoolVar(&s.table, "table", false, "only make the table from the results")
 	flags.DurationVar(&s.begins, "begins", 0, "begin no run later than that after the start; 0 is no limit")
 	if err := flags.Parse(arguments); err != nil {

@@ -69,7 +69,8 @@ type Result struct {
 	// PodGap and KubeletGap are the longest heartbeat gaps, in seconds.
 	PodGap     float64 `json:"podGap"`
 	KubeletGap float64 `json:"kubeletGap"`
-	// Timeline is for reading, and so is Trace, which has a file of its own.
+	// Timeline is what happened, for reading, and so is Trace, which has a file of its own. When a line was
+	// crossed is in Memory and Disk.
 	Timeline []Moment `json:"timeline"`
 	Trace    []Point  `json:"-"`
 }

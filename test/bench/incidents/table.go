@@ -20,7 +20,7 @@ const (
 	pageEnds   = "<!-- made by `make bench-incidents`: end -->\n"
 )
 
-// publish makes the table and the timelines from the results.
+// publish makes the table from the results.
 func publish(s *settings) error {
 	results, err := readResults(s.results)
 	if err != nil {
@@ -50,7 +50,7 @@ func publish(s *settings) error {
 	return nil
 }
 
-// report writes where the results are from, the table and the timelines.
+// report writes where the results are from, the table, the sums and the scenarios.
 func report(out io.Writer, results []Result) error {
 	for _, line := range origins(results) {
 		_, _ = fmt.Fprintln(out, line)
@@ -72,8 +72,10 @@ func report(out io.Writer, results []Result) error {
 		return err
 	}
 	summarize(out, results)
+	_, _ = fmt.Fprintln(out, "\nThe scenarios:")
+	_, _ = fmt.Fprintln(out)
 	for _, s := range catalogue() {
-		timelines(out, &s, results)
+		_, _ = fmt.Fprintf(out, "- %d, %s: %s\n", s.Number, s.Name, s.What)
 	}
 	return nil
 }
@@ -235,52 +237,4 @@ func summarize(out io.Writer, results []Result) {
 		_, _ = fmt.Fprintf(out, "- %s: the smallest sets have %d pods; %s; %d OOM kills; %d budgets violated; grace kept %d of %d; %.1f s below evictd's hard line\n",
 			arm, s.smallest, strings.Join(texts, "; "), s.kills, s.violated, s.granted.graceful, s.granted.ended, s.below)
 	}
-}
-
-// timelines writes the first run of each arm.
-func timelines(out io.Writer, s *Scenario, results []Result) {
-	_, _ = fmt.Fprintf(out, "\n### %d: %s\n\n%s\n", s.Number, s.Name, s.What)
-	for _, arm := range s.arms() {
-		runs := of(results, s.Number, arm)
-		if len(runs) == 0 {
-			_, _ = fmt.Fprintf(out, "\nNot run yet: %s.\n", arm)
-			continue
-		}
-		r := &runs[0]
-		_, _ = fmt.Fprintf(out, "\nRun %d, %s:\n\n```\n", r.Run, arm)
-		for _, m := range merged(r.moments()) {
-			_, _ = fmt.Fprintf(out, "%7.2f s  %s\n", m.At, m.What)
-		}
-		_, _ = fmt.Fprintf(out, "%7.2f s  the run ends\n```\n", r.Incident)
-	}
-}
-
-// merged has equal moments that follow each other as one: under a pressure the kubelet does not
-// admit the new pods of a Deployment, which makes further ones.
-func merged(all []Moment) []Moment {
-	var some []Moment
-	for i := 0; i < len(all); {
-		next := i + 1
-		for next < len(all) && all[next].What == all[i].What {
-			next++
-		}
-		m := all[i]
-		if times := next - i; times > 1 {
-			m.What = fmt.Sprintf("%s (%d times, until %.2f s)", m.What, times, all[next-1].At)
-		}
-		some, i = append(some, m), next
-	}
-	return some
-}
-
-// moments is the timeline with the crossings of the lines.
-func (r *Result) moments() []Moment {
-	all := slices.Clone(r.Timeline)
-	for _, l := range slices.Concat(r.Memory, r.Disk) {
-		if l.Below > 0 {
-			all = append(all, Moment{l.First, "below " + l.Name}, Moment{l.Last, "above " + l.Name + " again"})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b Moment) int { return cmp.Compare(a.At, b.At) })
-	return all
 }
