@@ -268,9 +268,9 @@ func killMember(pid int, root string) error {
 	return nil
 }
 
-// removeCgroups removes the cluster's groups in every hierarchy, the innermost first. A
-// group stays busy for a moment after its last process has ended.
-func removeCgroups(ctx context.Context, root string) error {
+// RemoveCgroups removes a group with all below it in every hierarchy, the innermost first; root is the path below
+// the hierarchies. A group stays busy for a moment after its last process has ended.
+func RemoveCgroups(ctx context.Context, root string) error {
 	all, err := hierarchies()
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 		return err
 	}
 	if left.CgroupRoot != "" {
-		if err := removeCgroups(ctx, left.CgroupRoot); err != nil {
+		if err := RemoveCgroups(ctx, left.CgroupRoot); err != nil {
 			return err
 		}
 		if err := switchControllers("-", left.Enabled); err != nil {

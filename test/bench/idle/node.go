@@ -2,19 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evictd/evictd/test/cluster"
@@ -145,34 +141,9 @@ func (n *idleNode) makeGroup(name string) error {
 	return nil
 }
 
-// remove removes the groups, the innermost first. A group stays busy for a moment after its
-// last process has ended.
+// remove removes the groups.
 func (n *idleNode) remove(ctx context.Context) error {
-	var faults []error
-	for _, mount := range hierarchies() {
-		top := filepath.Join(mount, n.group)
-		const moment, atMost = 50 * time.Millisecond, 5 * time.Second
-		err := wait.PollUntilContextTimeout(ctx, moment, atMost, true, func(context.Context) (bool, error) {
-			return removeTree(top), nil
-		})
-		if err != nil {
-			faults = append(faults, fmt.Errorf("removing cgroup %s: %w", top, err))
-		}
-	}
-	return errors.Join(faults...)
-}
-
-func removeTree(top string) bool {
-	var dirs []string
-	_ = filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			dirs = append(dirs, path)
-		}
-		return nil
-	})
-	for _, dir := range slices.Backward(dirs) {
-		_ = os.Remove(dir) // the search below finds what is left
-	}
-	_, err := os.Stat(top)
-	return errors.Is(err, fs.ErrNotExist)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return cluster.RemoveCgroups(ctx, n.group)
 }
