@@ -37,20 +37,6 @@ func TestPodWithinItsRequestStays(t *testing.T) {
 	s.stays(&within)
 }
 
-func TestProtectedPodsStay(t *testing.T) {
-	s := newScene(t, false, `protect: {podSelector: {matchLabels: {app: chosen}}}`)
-	s.must(node.Workload{Name: "bare", UsesMiB: 250, AsksMiB: 0}.Bare(t.Context(), live, s.namespace))
-	bare, err := live.Running(t.Context(), s.namespace, "bare")
-	s.must(err)
-	chosen := s.deploy(node.Workload{Name: "chosen", UsesMiB: 250, AsksMiB: 0})
-	over := deployWorker(s, node.Workload{Name: "over", UsesMiB: 400, AsksMiB: 390})
-	over.works()
-	s.gone(&over.Pod)
-	s.wantVictims(&over.Pod)
-	s.stays(&bare)
-	s.stays(&chosen)
-}
-
 // After an eviction the Event of the pod that has gone says why, and the metrics, which name no pod, count it.
 func TestAnEvictionIsInAnEventAndInTheMetrics(t *testing.T) {
 	s := newScene(t, false, "")
