@@ -4,10 +4,11 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/test/internal/evictdtest"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
 // codes records the status codes of the responses, so that a test can log the code of the

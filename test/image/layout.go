@@ -32,9 +32,9 @@ func writeLayout(dir string, r release, binaries []string) error {
 	defer os.RemoveAll(temporary) //nolint:errcheck // only what this run made
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, word := range binaries {
-		platform, image, err := imageOf(word, temporary, r)
-		if err != nil {
-			return err
+		platform, image, unpacked := imageOf(word, temporary, r)
+		if unpacked != nil {
+			return unpacked
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
 	}
@@ -51,8 +51,9 @@ func writeLayout(dir string, r release, binaries []string) error {
 
 // replace writes the layout, and puts it in the place of the last.
 func replace(dir, ref string, index v1.ImageIndex) error {
-	whole := dir + ".new" // nothing ever sees half of a layout
-	if err := errors.Join(os.RemoveAll(whole), os.MkdirAll(filepath.Dir(dir), 0o750)); err != nil {
+	// Nothing ever sees half of a layout.
+	whole := dir + ".new"
+	if err := errors.Join(os.RemoveAll(whole), os.MkdirAll(filepath.Dir(dir), 0o750)); err != nil { //nolint:gosec // the caller names the layout
 		return err
 	}
 	written, err := layout.Write(whole, empty.Index)
@@ -62,7 +63,7 @@ func replace(dir, ref string, index v1.ImageIndex) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(dir), os.Rename(whole, dir))
+	return errors.Join(os.RemoveAll(dir), os.Rename(whole, dir)) //nolint:gosec // as above
 }
 
 // imageOf returns the image of a binary in OCI's media types, its layer compressed, with its labels as

@@ -128,7 +128,7 @@ func (s *server) get(ctx context.Context, path string, parameters ...string) (st
 // its heap and stacks, in bytes, and its goroutines.
 func (s *server) settledHeap(ctx context.Context) (bytes, goroutines float64, err error) {
 	const settles = 10 * time.Second
-	if err := measure.Sleep(ctx, settles); err != nil {
+	if err = measure.Sleep(ctx, settles); err != nil {
 		return 0, 0, err
 	}
 	if _, err = s.get(ctx, "/debug/pprof/heap", "gc", "1"); err != nil {

@@ -229,8 +229,8 @@ func (d *daemon) read() (window, error) {
 	stat, err := measure.CPU(d.command.Process.Pid) // in ticks of 10 ms
 	note(&w.stat, err, stat.Seconds())
 	for name, into := range map[string]*float64{"RssAnon": &w.anon, "VmRSS": &w.rss, "VmHWM": &w.peak} {
-		bytes, err := measure.OfProcess(d.command.Process.Pid, name)
-		note(into, err, float64(bytes)/(1<<20))
+		held, unread := measure.OfProcess(d.command.Process.Pid, name)
+		note(into, unread, float64(held)/(1<<20))
 	}
 	audit, err := os.ReadFile(d.node.cluster.AuditLog())
 	note(&w.requests, err, float64(bytes.Count(audit, []byte(`"userAgent":"evictd/`))))

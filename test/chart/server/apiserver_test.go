@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	if err := os.Chdir(".."); err != nil { // the paths of the package chart are those of its folder
+	if err = os.Chdir(".."); err != nil { // the paths of the package chart are those of its folder
 		return 1, err
 	}
 	patience, err := cluster.Patience()
