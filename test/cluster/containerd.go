@@ -90,7 +90,7 @@ func (c *Cluster) ctr(ctx context.Context, read *state, arguments ...string) (st
 	arguments = append([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, arguments...)
 	var printed string
 	err := c.inNode(read, func() error {
-		command := exec.CommandContext(ctx, filepath.Join(read.BinDir, "ctr"), arguments...) //nolint:gosec // what Build built
+		command := exec.CommandContext(ctx, filepath.Join(read.BinDir, "ctr"), arguments...) //nolint:gosec // what build.sh built
 		output, err := command.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("running ctr: %w: %s", err, lastLines(string(output), 5))

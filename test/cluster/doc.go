@@ -2,11 +2,10 @@
 // kube-apiserver and kube-controller-manager without any right, and with [Options.Node] also
 // kube-scheduler, containerd and a kubelet, which need root.
 //
-// [Build] compiles them from their Go modules, [Start] runs them below one directory,
+// build.sh compiles them from their Go modules, [Start] runs them below one directory,
 // [Cluster.Stop] leaves nothing of them behind. The processes continue to run when the program
 // that started them ends; [Attach] finds them again.
 //
-//	if err := cluster.Build(ctx, binDir, false, os.Stderr); err != nil { … }
 //	c, err := cluster.Start(ctx, cluster.Options{Dir: t.TempDir(), BinDir: binDir})
 //	if err != nil { … }
 //	defer c.Stop(context.Background())

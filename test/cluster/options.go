@@ -21,7 +21,7 @@ type Options struct {
 	// Dir is the state directory. It is created if missing and must be empty or left by an
 	// earlier cluster. Everything that the cluster writes is below it.
 	Dir string
-	// BinDir holds the binaries that [Build] made; empty is [DefaultBinDir].
+	// BinDir holds the binaries that build.sh made; empty is [DefaultBinDir].
 	BinDir string
 	// Node adds a scheduler and a node to the control plane. It needs root.
 	Node bool

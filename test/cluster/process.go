@@ -127,7 +127,7 @@ func launch(path string, arguments, environment []string, logFile string) (Proce
 	}
 	defer output.Close() //nolint:errcheck // the child has its own
 	// Not CommandContext: the child should outlive the caller's context.
-	command := exec.Command(path, arguments...) //nolint:gosec,noctx // starting what Build built is the purpose; see above
+	command := exec.Command(path, arguments...) //nolint:gosec,noctx // starting what build.sh built is the purpose; see above
 	command.Dir = "/"
 	command.Env = environment
 	command.Stdout, command.Stderr = output, output

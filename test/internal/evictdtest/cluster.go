@@ -31,12 +31,7 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the folder for temporary files
-	bin := os.Getenv("EVICTD_CLUSTER_BIN")
-	if err = cluster.Build(ctx, bin, false, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "building the control plane:", err)
-		return 1
-	}
-	shared, err = cluster.Start(ctx, cluster.Options{Dir: dir, BinDir: bin, Patience: patience, Log: os.Stderr})
+	shared, err = cluster.Start(ctx, cluster.Options{Dir: dir, BinDir: os.Getenv("EVICTD_CLUSTER_BIN"), Patience: patience, Log: os.Stderr})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

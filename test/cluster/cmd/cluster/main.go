@@ -1,6 +1,5 @@
-// Command cluster starts and stops the test cluster by hand:
+// Command cluster starts and stops the test cluster by hand, from the binaries of make node-build:
 //
-//	cluster build [--control-plane] [--bin DIR]
 //	cluster up    [--control-plane] [--dir DIR] [--bin DIR] [--name NODE] [--keep-logs]
 //	cluster status [--dir DIR]
 //	cluster down  [--dir DIR] [--keep-logs]
@@ -62,10 +61,10 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) int {
 
 func dispatch(ctx context.Context, arguments []string, out, log io.Writer) error {
 	commands := map[string]func(context.Context, settings, io.Writer, io.Writer) error{
-		"build": build, "up": up, "status": status, "down": down,
+		"up": up, "status": status, "down": down,
 	}
 	if len(arguments) == 0 || commands[arguments[0]] == nil {
-		_, _ = fmt.Fprintln(log, "usage: cluster build|up|status|down [flags]; cluster COMMAND --help lists the flags")
+		_, _ = fmt.Fprintln(log, "usage: cluster up|status|down [flags]; cluster COMMAND --help lists the flags")
 		return errUsage
 	}
 	var chosen settings
@@ -90,18 +89,6 @@ func dispatch(ctx context.Context, arguments []string, out, log io.Writer) error
 	return commands[arguments[0]](ctx, chosen, out, log)
 }
 
-func build(ctx context.Context, chosen settings, out, log io.Writer) error {
-	bin, err := binDir(chosen)
-	if err != nil {
-		return err
-	}
-	if err = cluster.Build(ctx, bin, !chosen.controlPlane, log); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "The binaries are in %s.\n", bin)
-	return err
-}
-
 func up(ctx context.Context, chosen settings, out, log io.Writer) error {
 	bin, err := binDir(chosen)
 	if err != nil {
@@ -112,9 +99,6 @@ func up(ctx context.Context, chosen settings, out, log io.Writer) error {
 	}
 	if options.Node && os.Geteuid() != 0 {
 		return errors.New("starting a node needs root; --control-plane does not")
-	}
-	if err = cluster.Build(ctx, bin, options.Node, log); err != nil {
-		return err
 	}
 	if options.Node {
 		if err = cluster.InstallPackages(ctx, options); err != nil {
