@@ -16,36 +16,6 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// After kill -9 evictd knows which owners lost a pod within the last hour, and whose eviction was
-// refused.
-func TestLimitsAndBackOffsOutliveAKill(t *testing.T) {
-	on(t, oneDisk)
-	s := emptyScene(t)
-	s.patientThreshold(node.Policy{
-		Limits: "{evictionsPerMinute: 60, perOwnerPerHour: 1, softJitter: 0s}",
-		Extra:  "protect: {podSelector: {matchLabels: {stays: \"yes\"}}}\n",
-	})
-	second := deployWorker(s, node.Workload{Name: "second", UsesMiB: 280, AsksMiB: 30, LimitMiB: 450})
-	refused, beside, slow := killedWhileItsVictimEnds(s)
-	slow.end().Open(t)
-	s.ends(&slow.Pod)
-	s.label(&beside.Pod, `"yes"`) // what follows is about the other pods
-
-	second.works()
-	s.ends(&second.Pod)
-	again := slow.replacement()
-	held := s.held(t.Context(), node.PodMemory, "LimitReached")
-	again.works()
-	s.until("evictd holds for the owner's limit", func(ctx context.Context) bool {
-		return s.held(ctx, node.PodMemory, "LimitReached") > held
-	})
-	s.wantVictims(&slow.Pod, &second.Pod)
-	s.stays(&again.Pod)
-	s.stays(&refused.Pod)
-	s.stays(&beside.Pod)
-	keepsBackOff(s, &refused.Pod)
-}
-
 // Evictd is killed when its victim has ended but the space is not reclaimed yet, as in the
 // minute in which the kubelet has not removed the containers. Here the host has the victim's
 // file open. The next process finds a full disk and a suitable pod, and waits for the space. It waits
