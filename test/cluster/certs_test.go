@@ -6,21 +6,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 func TestCertificates(t *testing.T) {
-	dir, now := t.TempDir(), time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	ca, err := newAuthority(now, dir)
+	dir := t.TempDir()
+	ca, err := NewAuthority(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	identities := map[string]identity{
-		"server": {user: "server", hosts: []string{"127.96.7.1", "kubernetes.default"}},
-		"client": {user: "system:node:n", groups: []string{"system:nodes"}},
+	identities := map[string]Identity{
+		"server": {User: "server", Hosts: []string{"127.96.7.1", "kubernetes.default"}},
+		"client": {User: "system:node:n", Groups: []string{"system:nodes"}},
 	}
 	for name, holder := range identities {
-		if err = ca.issue(dir, name, holder); err != nil {
+		if err = ca.Issue(name, holder); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -28,13 +27,13 @@ func TestCertificates(t *testing.T) {
 	roots.AppendCertsFromPEM(read(t, filepath.Join(dir, "ca.crt")))
 
 	for _, host := range []string{"127.96.7.1", "kubernetes.default"} {
-		options := x509.VerifyOptions{Roots: roots, CurrentTime: now, DNSName: host}
+		options := x509.VerifyOptions{Roots: roots, DNSName: host}
 		if _, err = load(t, dir, "server").Verify(options); err != nil {
 			t.Errorf("server as %s: %v", host, err)
 		}
 	}
 	client := load(t, dir, "client")
-	options := x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	options := x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if _, err = client.Verify(options); err != nil {
 		t.Errorf("client: %v", err)
 	}

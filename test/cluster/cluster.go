@@ -190,7 +190,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := c.writeIdentities(time.Now(), at, options.NodeName); err != nil {
+	if err := c.writeIdentities(at, options.NodeName); err != nil {
 		return err
 	}
 	if options.Node {

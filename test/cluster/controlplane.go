@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -81,28 +80,28 @@ func chooseEndpoints(ctx context.Context, node bool) (endpoints, error) {
 }
 
 // writeIdentities makes every key, certificate and kubeconfig of the cluster.
-func (c *Cluster) writeIdentities(now time.Time, at endpoints, nodeName string) error {
+func (c *Cluster) writeIdentities(at endpoints, nodeName string) error {
 	pki := c.path("pki")
-	ca, err := newAuthority(now, pki)
+	ca, err := NewAuthority(pki)
 	if err != nil {
 		return err
 	}
 	// The kubelet's certificate is signed by the same authority, so that a client that
 	// trusts the cluster's authority can verify the kubelet, too.
-	identities := map[string]identity{
-		apiserverHost: {user: "kube-apiserver", hosts: []string{
+	identities := map[string]Identity{
+		apiserverHost: {User: "kube-apiserver", Hosts: []string{
 			at.apiserver, at.serviceIP, loopback, "localhost",
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}},
-		localHost:      {user: "localhost", hosts: []string{loopback, "localhost", nodeName}},
-		adminUser:      {user: "admin", groups: []string{privilegedGroup}},
-		kubeletClient:  {user: "kube-apiserver-kubelet-client", groups: []string{privilegedGroup}},
-		kubeletUser:    {user: "system:node:" + nodeName, groups: []string{"system:nodes"}},
-		controllerUser: {user: "system:kube-controller-manager"},
-		schedulerUser:  {user: "system:kube-scheduler"},
+		localHost:      {User: "localhost", Hosts: []string{loopback, "localhost", nodeName}},
+		adminUser:      {User: "admin", Groups: []string{privilegedGroup}},
+		kubeletClient:  {User: "kube-apiserver-kubelet-client", Groups: []string{privilegedGroup}},
+		kubeletUser:    {User: "system:node:" + nodeName, Groups: []string{"system:nodes"}},
+		controllerUser: {User: "system:kube-controller-manager"},
+		schedulerUser:  {User: "system:kube-scheduler"},
 	}
 	for name, holder := range identities {
-		if err := ca.issue(pki, name, holder); err != nil {
+		if err := ca.Issue(name, holder); err != nil {
 			return err
 		}
 	}

@@ -121,7 +121,7 @@ func (a *Agent) Launch(more ...string) {
 func (a *Agent) LaunchOn(h *Host, node string, more ...string) *Evictd {
 	a.T.Helper()
 	return Start(a.T, Options{
-		Host: h, Node: node, Namespace: a.Namespace, Server: a.Link.Address, CA: a.Proxy.CA.PEM, TokenFile: a.token,
+		Host: h, Node: node, Namespace: a.Namespace, Server: a.Link.Address, CA: a.Proxy.CA, TokenFile: a.token,
 		Settings: Thresholds + Lenient + strings.Join(more, "\n") + "\n", StateDir: a.StateDir,
 	})
 }

@@ -6,20 +6,26 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/test/cluster"
 )
 
 // Proxy is in front of the real API server and can respond in its place. It uses HTTP/2, as the API
 // server does: one connection carries evictd's watch and its evictions.
 type Proxy struct {
-	CA *Authority
+	CA []byte // the certificate of its authority
 
 	t       testing.TB
+	dir     string // of the certificates
+	by      *cluster.Authority
 	server  *httptest.Server
 	serving atomic.Pointer[tls.Certificate]
 	// answer returns true when it has responded in the API server's place.
@@ -44,7 +50,13 @@ func NewProxy(tb testing.TB) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{t: tb, CA: NewAuthority(tb)}
+	p := &Proxy{t: tb, dir: tb.TempDir()}
+	if p.by, err = cluster.NewAuthority(p.dir); err != nil {
+		tb.Fatal(err)
+	}
+	if p.CA, err = os.ReadFile(filepath.Join(p.dir, "ca.crt")); err != nil {
+		tb.Fatal(err)
+	}
 	p.Rotate()
 	behind := &httputil.ReverseProxy{
 		Transport:     transport,
@@ -119,7 +131,14 @@ func (p *Proxy) HoldWatches(hold bool) { p.watches.set(hold) }
 // Rotate gives the proxy another serving certificate of the same authority.
 func (p *Proxy) Rotate() {
 	p.t.Helper()
-	p.serving.Store(p.CA.Issue(p.t))
+	if err := p.by.Issue("proxy", cluster.Identity{Hosts: []string{"127.0.0.1"}}); err != nil {
+		p.t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(p.dir, "proxy.crt"), filepath.Join(p.dir, "proxy.key"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.serving.Store(&pair)
 }
 
 // Skew adds to every time in the API server's responses.
