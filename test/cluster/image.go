@@ -7,14 +7,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"io/fs"
 	"os"
 	"path"
 	"runtime"
-	"slices"
 	"strings"
+	"testing/fstest"
 	"time"
 )
 
@@ -85,100 +86,58 @@ func WriteImage(target, ref string, files map[string]string, config ImageConfig)
 	if err != nil {
 		return fmt.Errorf("encoding the manifest of image %s: %w", ref, err)
 	}
-	if err := writeArchive(target, []archiveFile{
-		{"manifest.json", manifest}, {digest(document) + ".json", document}, {layerID + ".tar", layer},
-	}); err != nil {
+	output, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // the caller's own path
+	if err != nil {
+		return fmt.Errorf("writing image %s: %w", ref, err)
+	}
+	packed := pack(output, fstest.MapFS{
+		"manifest.json": entry(manifest, plain), digest(document) + ".json": entry(document, plain), layerID + ".tar": entry(layer, plain),
+	})
+	if err = errors.Join(packed, output.Close()); err != nil {
 		return fmt.Errorf("writing image %s: %w", ref, err)
 	}
 	return nil
 }
 
-type archiveFile struct {
-	name    string
-	content []byte
-}
+// The modes of an image's files and directories.
+const executable, plain = 0o755, 0o644
 
-func writeArchive(target string, files []archiveFile) (err error) {
-	output, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // the caller's own path
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closed := output.Close(); err == nil {
-			err = closed
-		}
-	}()
-	archive := tar.NewWriter(output)
-	for _, file := range files {
-		if err := addEntry(archive, file.name, 0o644, tar.TypeReg, bytes.NewReader(file.content), int64(len(file.content))); err != nil {
-			return err
-		}
-	}
-	return archive.Close()
-}
-
+// makeLayer packs files of this machine, by their paths in the image, and the directories above them.
 func makeLayer(files map[string]string) ([]byte, error) {
-	var layer bytes.Buffer
-	archive := tar.NewWriter(&layer)
-	made, sources := make(map[string]bool), make(map[string]string)
+	tree := fstest.MapFS{}
 	for name, source := range files {
-		sources[strings.TrimPrefix(path.Clean("/"+name), "/")] = source
-	}
-	for _, inside := range slices.Sorted(maps.Keys(sources)) {
-		if err := addParents(archive, inside, made); err != nil {
+		info, err := os.Stat(source)
+		if err != nil {
 			return nil, err
 		}
-		if err := addHostFile(archive, inside, sources[inside]); err != nil {
+		content, err := os.ReadFile(source) //nolint:gosec // the caller's own path
+		if err != nil {
 			return nil, err
 		}
+		const anyone = 0o111
+		mode := fs.FileMode(plain)
+		if info.Mode().Perm()&anyone != 0 {
+			mode = executable
+		}
+		inside := strings.TrimPrefix(path.Clean("/"+name), "/")
+		tree[inside] = entry(content, mode)
+		for dir := path.Dir(inside); dir != "."; dir = path.Dir(dir) {
+			tree[dir] = entry(nil, fs.ModeDir|executable)
+		}
 	}
-	err := archive.Close()
+	var layer bytes.Buffer
+	err := pack(&layer, tree)
 	return layer.Bytes(), err
 }
 
-func addParents(archive *tar.Writer, inside string, made map[string]bool) error {
-	parent := path.Dir(inside)
-	if parent == "." || made[parent] {
-		return nil
-	}
-	if err := addParents(archive, parent, made); err != nil {
-		return err
-	}
-	made[parent] = true
-	return addEntry(archive, parent+"/", 0o755, tar.TypeDir, nil, 0)
+// entry has no value that differs between two runs.
+func entry(content []byte, mode fs.FileMode) *fstest.MapFile {
+	return &fstest.MapFile{Data: content, Mode: mode, ModTime: time.Unix(0, 0)}
 }
 
-func addHostFile(archive *tar.Writer, inside, source string) error {
-	file, err := os.Open(source) //nolint:gosec // the caller's own path
-	if err != nil {
-		return err
-	}
-	defer file.Close() //nolint:errcheck // only read
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	const executable, plain, anyone = 0o755, 0o644, 0o111
-	mode := int64(plain)
-	if info.Mode().Perm()&anyone != 0 {
-		mode = executable
-	}
-	return addEntry(archive, inside, mode, tar.TypeReg, file, info.Size())
-}
-
-// addEntry writes an entry without any value that differs between two runs.
-func addEntry(archive *tar.Writer, name string, mode int64, kind byte, content io.Reader, size int64) error {
-	header := &tar.Header{Name: name, Mode: mode, Typeflag: kind, Size: size, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
-	if err := archive.WriteHeader(header); err != nil {
-		return fmt.Errorf("adding %s: %w", name, err)
-	}
-	if content == nil {
-		return nil
-	}
-	if _, err := io.Copy(archive, content); err != nil {
-		return fmt.Errorf("adding %s: %w", name, err)
-	}
-	return nil
+func pack(output io.Writer, files fs.FS) error {
+	archive := tar.NewWriter(output)
+	return errors.Join(archive.AddFS(files), archive.Close())
 }
 
 func digest(content []byte) string {
