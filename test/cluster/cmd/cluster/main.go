@@ -12,7 +12,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,16 +21,14 @@ import (
 	"github.com/evictd/evictd/test/cluster"
 )
 
-const (
-	exitFault = 1
-	exitUsage = 2
-)
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := run(ctx, os.Args[1:])
 	stop()
-	os.Exit(code)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
 }
 
 // settings are the flags of all commands.
@@ -43,95 +40,52 @@ type settings struct {
 	keepLogs     bool
 }
 
-// errUsage has already been explained.
-var errUsage = errors.New("wrong usage")
-
-func run(ctx context.Context, arguments []string, out, log io.Writer) int {
-	err := dispatch(ctx, arguments, out, log)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errUsage):
-		return exitUsage
-	default:
-		_, _ = fmt.Fprintf(log, "cluster: %v\n", err)
-		return exitFault
-	}
-}
-
-func dispatch(ctx context.Context, arguments []string, out, log io.Writer) error {
-	commands := map[string]func(context.Context, settings, io.Writer, io.Writer) error{
-		"up": up, "status": status, "down": down,
-	}
-	if len(arguments) == 0 || commands[arguments[0]] == nil {
-		_, _ = fmt.Fprintln(log, "usage: cluster up|status|down [flags]; cluster COMMAND --help lists the flags")
-		return errUsage
-	}
+func run(ctx context.Context, arguments []string) error {
+	commands := map[string]func(context.Context, settings) error{"up": up, "status": status, "down": down}
 	var chosen settings
-	flags := flag.NewFlagSet("cluster "+arguments[0], flag.ContinueOnError)
-	flags.SetOutput(log)
+	flags := flag.NewFlagSet("cluster up|status|down", flag.ExitOnError)
 	flags.StringVar(&chosen.dir, "dir", filepath.Join(os.TempDir(), "evictd-cluster"), "state folder: all that the cluster writes")
-	flags.StringVar(&chosen.bin, "bin", "", "folder of binaries (default bin/cluster in this repository)")
+	bin, _ := cluster.DefaultBinDir() // without one the flag is needed, and Start says so
+	flags.StringVar(&chosen.bin, "bin", bin, "folder of binaries")
 	flags.StringVar(&chosen.name, "name", cluster.DefaultNodeName, "name of the node")
 	flags.BoolVar(&chosen.controlPlane, "control-plane", false, "etcd, API server and controllers alone, without root")
 	flags.BoolVar(&chosen.keepLogs, "keep-logs", false, "leave the logs behind when the cluster stops")
-	err := flags.Parse(arguments[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		return err
+	if len(arguments) > 0 {
+		_ = flags.Parse(arguments[1:]) // it exits
 	}
-	if err != nil {
-		return errUsage
+	if len(arguments) == 0 || commands[arguments[0]] == nil || flags.NArg() > 0 {
+		flags.Usage()
+		os.Exit(2) //nolint:mnd // as flags.Parse does
 	}
-	if flags.NArg() > 0 {
-		_, _ = fmt.Fprintf(log, "cluster %s: unexpected argument %q\n", arguments[0], flags.Arg(0))
-		return errUsage
-	}
-	return commands[arguments[0]](ctx, chosen, out, log)
+	return commands[arguments[0]](ctx, chosen)
 }
 
-func up(ctx context.Context, chosen settings, out, log io.Writer) error {
-	bin, err := binDir(chosen)
-	if err != nil {
-		return err
-	}
+func up(ctx context.Context, chosen settings) error {
 	options := cluster.Options{
-		Dir: chosen.dir, BinDir: bin, Node: !chosen.controlPlane, NodeName: chosen.name, KeepLogs: chosen.keepLogs, Log: log,
+		Dir: chosen.dir, BinDir: chosen.bin, Node: !chosen.controlPlane, NodeName: chosen.name, KeepLogs: chosen.keepLogs, Log: os.Stderr,
 	}
 	if options.Node && os.Geteuid() != 0 {
 		return errors.New("starting a node needs root; --control-plane does not")
 	}
 	if options.Node {
-		if err = cluster.InstallPackages(ctx, options); err != nil {
+		if err := cluster.InstallPackages(ctx, options); err != nil {
 			return err
 		}
 	}
-	elapsed := stopwatch()
+	begin := time.Now()
 	running, err := cluster.Start(ctx, options)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, `The cluster is ready after %s.
+	_, err = fmt.Printf(`The cluster is ready after %s.
   export KUBECONFIG=%s
   %s get all --all-namespaces
 Stop it with: cluster down --dir %s
-`, elapsed(), running.Kubeconfig(), filepath.Join(bin, "kubectl"), running.Dir())
+`, time.Since(begin).Round(time.Second/10), running.Kubeconfig(), filepath.Join(chosen.bin, "kubectl"), running.Dir())
 	return err
 }
 
-// stopwatch returns a function that returns the time since the call of stopwatch.
-func stopwatch() func() time.Duration {
-	begin := time.Now()
-	return func() time.Duration { return time.Since(begin).Round(100 * time.Millisecond) }
-}
-
-func binDir(chosen settings) (string, error) {
-	if chosen.bin != "" {
-		return filepath.Abs(chosen.bin)
-	}
-	return cluster.DefaultBinDir()
-}
-
-func status(_ context.Context, chosen settings, out, _ io.Writer) error {
+func status(_ context.Context, chosen settings) error {
 	found, err := cluster.Attach(chosen.dir)
 	if err != nil {
 		return err
@@ -147,21 +101,21 @@ func status(_ context.Context, chosen settings, out, _ io.Writer) error {
 			word = "ended"
 			ended++
 		}
-		if _, err = fmt.Fprintf(out, "%-24s %8d  %s\n", each.Name, each.PID, word); err != nil {
+		if _, err = fmt.Printf("%-24s %8d  %s\n", each.Name, each.PID, word); err != nil {
 			return err
 		}
 	}
 	if ended > 0 || len(processes) == 0 {
 		return fmt.Errorf("looking at the processes: %d of %d do not run", ended, len(processes))
 	}
-	_, err = fmt.Fprintf(out, "export KUBECONFIG=%s\n", found.Kubeconfig())
+	_, err = fmt.Printf("export KUBECONFIG=%s\n", found.Kubeconfig())
 	return err
 }
 
-func down(ctx context.Context, chosen settings, out, _ io.Writer) error {
+func down(ctx context.Context, chosen settings) error {
 	found, err := cluster.Attach(chosen.dir)
 	if errors.Is(err, cluster.ErrNoCluster) {
-		_, err = fmt.Fprintf(out, "No cluster is in %s.\n", chosen.dir)
+		_, err = fmt.Printf("No cluster is in %s.\n", chosen.dir)
 		return err
 	}
 	if err != nil {
@@ -172,10 +126,10 @@ func down(ctx context.Context, chosen settings, out, _ io.Writer) error {
 			return err
 		}
 	}
-	elapsed := stopwatch()
+	begin := time.Now()
 	if err = found.Stop(ctx); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "The cluster in %s is gone after %s.\n", chosen.dir, elapsed())
+	_, err = fmt.Printf("The cluster in %s is gone after %s.\n", chosen.dir, time.Since(begin).Round(time.Second/10))
 	return err
 }
