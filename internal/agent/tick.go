@@ -78,13 +78,14 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 
 // incidentOf returns the ID of the open incident that a pressure belongs to; "" when there is none.
 func (a *Agent) incidentOf(p *pressure.Pressure) string {
-	return a.incidents.ID(p.Threshold.Signal, p.Observed)
+	id, _ := a.incidents.Of(p)
+	return id
 }
 
 // metSince returns when a pressure's threshold was first met in its incident: a line that is met again and
 // again is one shortage. For a soft threshold that is when its last grace period was over.
 func (a *Agent) metSince(p *pressure.Pressure) time.Time {
-	since := a.incidents.HardSince(p.Threshold.Signal, p.Observed)
+	_, since := a.incidents.Of(p)
 	if !p.Threshold.Hard || since.IsZero() || since.After(p.Since) {
 		return p.Since
 	}

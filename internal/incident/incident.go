@@ -12,10 +12,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// KubeletsKept is how many pods an incident names that the kubelet evicted before it. A node may
-// list thousands, and the incident must fit into the state file.
-const KubeletsKept = 64
-
 // victimsKept is how many victims an incident names; the others are counted. At the default
 // of six evictions a minute it is ten minutes' worth.
 const victimsKept = 64
@@ -46,10 +42,9 @@ type Incident struct {
 	Victims []Victim `json:"victims,omitempty"`
 	More    int      `json:"more,omitempty"`
 	// Before is what had happened on the node when the incident began.
-	Before Others `json:"before"`
-	// During is what the kernel and the kubelet did since; not known until the incident has
-	// ended.
-	During Others `json:"during"`
+	Before Before `json:"before"`
+	// During is what the kernel and the kubelet did since; it means nothing until the incident has ended.
+	During During `json:"-"`
 }
 
 // Victim is a pod that was evicted in an incident, or would have been.
@@ -59,19 +54,6 @@ type Victim struct {
 	UID string `json:"uid"`
 	// DryRun says that nothing happened to it.
 	DryRun bool `json:"dryRun,omitempty"`
-}
-
-// Others is what the kubelet, the kernel and other clients did against a shortage.
-type Others struct {
-	// OOMKills is how many processes the kernel has killed for want of memory since boot, or
-	// in During since the incident began; negative where that is not known.
-	OOMKills int64 `json:"oomKills"`
-	// Kubelets are the pods that the kubelet has evicted, as UIDs in Before and as
-	// namespace/name in During. In Before they are the [KubeletsKept] newest.
-	Kubelets []string `json:"kubelets,omitempty"`
-	// Unnamed is when the newest pod was evicted that Before does not name; the zero time where
-	// it names all. What the kubelet evicted until then, it evicted before.
-	Unnamed time.Time `json:"unnamed,omitzero"`
 }
 
 // add records a victim. A victim that is named already stays as it is, except that a real eviction
@@ -105,12 +87,4 @@ func (i *Incident) absorb(other *Incident) {
 	if other.Short.After(i.Short) {
 		i.Short = other.Short
 	}
-}
-
-// clone returns a copy that shares nothing with the incident.
-func (i *Incident) clone() Incident {
-	copied := *i
-	copied.Victims, copied.Also = slices.Clone(i.Victims), slices.Clone(i.Also)
-	copied.Before.Kubelets, copied.During.Kubelets = slices.Clone(i.Before.Kubelets), slices.Clone(i.During.Kubelets)
-	return copied
 }

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"slices"
+	"time"
 
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -20,33 +21,49 @@ type Sources struct {
 	Fault func(source string, err error)
 }
 
+// Before is what the kernel and the kubelet had done against a shortage when it began.
+type Before struct {
+	// OOMKills is how many processes the kernel had killed for want of memory since boot; negative where
+	// that is not known.
+	OOMKills int64 `json:"oomKills"`
+	// Evicted is when the kubelet evicted the newest pod that was listed, the zero time where there was
+	// none. What it evicted until then, it evicted before: a node may list thousands of such pods.
+	Evicted time.Time `json:"evicted,omitzero"`
+}
+
+// During is what they did in the incident.
+type During struct {
+	// OOMKills is how many processes the kernel killed for want of memory; negative where that is not
+	// known.
+	OOMKills int64
+	// Kubelets are the pods that the kubelet evicted, as namespace/name.
+	Kubelets []string
+}
+
 // before returns what others had done until now.
-func (s *Sources) before() Others {
-	others, pods := Others{OOMKills: s.oomKills()}, s.evicted()
-	if more := len(pods) - KubeletsKept; more > 0 {
-		slices.SortFunc(pods, func(a, b *nodepods.Pod) int { return a.KubeletEvictedAt.Compare(b.KubeletEvictedAt) })
-		others.Unnamed, pods = pods[more-1].KubeletEvictedAt, pods[more:]
+func (s *Sources) before() Before {
+	before := Before{OOMKills: s.oomKills()}
+	for _, pod := range s.evicted() {
+		if pod.KubeletEvictedAt.After(before.Evicted) {
+			before.Evicted = pod.KubeletEvictedAt
+		}
 	}
-	for i := range pods {
-		others.Kubelets = append(others.Kubelets, pods[i].UID)
-	}
-	return others
+	return before
 }
 
 // during returns what others did since.
-func (s *Sources) during(before *Others) Others {
-	others := Others{OOMKills: -1}
+func (s *Sources) during(before *Before) During {
+	during := During{OOMKills: -1}
 	if now := s.oomKills(); now >= 0 && before.OOMKills >= 0 {
-		others.OOMKills = max(0, now-before.OOMKills)
+		during.OOMKills = max(0, now-before.OOMKills)
 	}
 	for _, pod := range s.evicted() {
-		unnamed := !before.Unnamed.IsZero() && !pod.KubeletEvictedAt.After(before.Unnamed)
-		if !unnamed && !slices.Contains(before.Kubelets, pod.UID) {
-			others.Kubelets = append(others.Kubelets, pod.Key())
+		if before.Evicted.IsZero() || pod.KubeletEvictedAt.After(before.Evicted) {
+			during.Kubelets = append(during.Kubelets, pod.Key())
 		}
 	}
-	slices.Sort(others.Kubelets)
-	return others
+	slices.Sort(during.Kubelets)
+	return during
 }
 
 // oomKills returns how many processes the kernel has killed since boot; negative where that is

@@ -29,14 +29,14 @@ func New(others Sources) *Tracker { return &Tracker{others: others} }
 func (t *Tracker) Observe(sample *pressure.Sample, thresholds []pressure.Threshold, transition time.Duration) (began, ended []Incident) {
 	for n := range thresholds {
 		if i := t.observe(sample, &thresholds[n]); i != nil {
-			began = append(began, i.clone())
+			began = append(began, *i)
 		}
 	}
 	t.open = slices.DeleteFunc(t.open, func(i *Incident) bool {
 		over := i.Short.Before(sample.Time) && sample.Time.Sub(i.Short) >= transition
 		if over {
 			i.During = t.others.during(&i.Before)
-			ended = append(ended, i.clone())
+			ended = append(ended, *i)
 		}
 		return over
 	})
@@ -45,81 +45,67 @@ func (t *Tracker) Observe(sample *pressure.Sample, thresholds []pressure.Thresho
 
 // observe holds one threshold against the sample and returns the incident that begins with it;
 // nil when none does.
-func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold) *Incident {
-	signal := threshold.Signal
+func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold) (began *Incident) {
+	signal, now := threshold.Signal, sample.Time
 	seen := sample.Of(signal)
-	switch seen.State {
-	case pressure.Absent:
+	i, line := t.of(signal, seen), threshold.Quantity.Of(seen.Capacity)
+	switch {
+	case seen.State == pressure.Absent, i == nil && (seen.State == pressure.Unknown || seen.Available >= line):
 		return nil
-	case pressure.Unknown:
-		if i := t.of(signal, pressure.Observation{}); i != nil {
-			i.Short = sample.Time
-		}
+	case seen.State == pressure.Unknown:
+		i.Short = now
 		return nil
-	case pressure.Known:
+	case i == nil:
+		i = t.begin(signal, seen, now)
+		began = i
 	}
-	line := threshold.Quantity.Of(seen.Capacity)
-	i := t.of(signal, seen)
-	if i == nil {
-		if seen.Available >= line {
-			return nil
-		}
-		i = newIncident(signal, seen, sample.Time)
-		i.Before = t.others.before()
-		i.met(threshold, sample.Time)
-		t.open = append(t.open, i)
-		return i
-	}
-	t.join(i, signal, seen)
-	if seen.Available < line {
-		i.met(threshold, sample.Time)
+	t.join(i, signal, seen.Device)
+	if threshold.Hard && seen.Available < line && i.HardSince.IsZero() {
+		i.HardSince = now
 	}
 	if seen.Available < line+threshold.MinReclaim.Of(seen.Capacity) {
-		i.Short = sample.Time
+		i.Short = now
 	}
 	if signal == i.Signal {
 		i.Lowest = min(i.Lowest, seen.Available)
 	}
-	return nil
+	return began
 }
 
-func newIncident(signal pressure.Signal, seen pressure.Observation, at time.Time) *Incident {
-	return &Incident{
+// begin opens an incident.
+func (t *Tracker) begin(signal pressure.Signal, seen pressure.Observation, at time.Time) *Incident {
+	i := &Incident{
 		ID:       signal.String() + "-" + at.UTC().Format("20060102T150405.000Z"),
-		Resource: decide.ResourceOf(signal, seen), Signal: signal,
-		Began: at, Short: at, Lowest: seen.Available,
-		During: Others{OOMKills: -1},
+		Resource: decide.Resource{Kind: signal.Kind(), Device: seen.Device}, Signal: signal,
+		Began: at, Short: at, Lowest: seen.Available, Before: t.others.before(),
 	}
+	t.open = append(t.open, i)
+	return i
 }
 
 // of returns the open incident that the reading of a signal belongs to; nil when there is none.
-// While its device is not known that is the one that the signal began or was last part of, and
+// While its device is not known that is the newest one that the signal began or was part of, and
 // another one has the device once it is.
-func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) *Incident {
-	r := decide.ResourceOf(signal, seen)
-	if i := t.newest(func(i *Incident) bool { return r.Known() && i.Resource == r }); i != nil {
-		return i
-	}
-	return t.newest(func(i *Incident) bool { return i.concerns(signal) && (!r.Known() || !i.Resource.Known()) })
-}
-
-func (t *Tracker) newest(is func(i *Incident) bool) *Incident {
+func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) (concerned *Incident) {
+	r := decide.Resource{Kind: signal.Kind(), Device: seen.Device}
 	for _, i := range slices.Backward(t.open) {
-		if is(i) {
+		if r.Known() && i.Resource == r {
 			return i
 		}
+		if concerned == nil && i.concerns(signal) && (!r.Known() || !i.Resource.Known()) {
+			concerned = i
+		}
 	}
-	return nil
+	return concerned
 }
 
-// join records that a signal is about an incident's resource. An incident that the signal began
+// join records that a signal is about an incident's device. An incident that the signal began
 // itself while its device was not known is the same shortage, and continues in this incident.
-func (t *Tracker) join(i *Incident, signal pressure.Signal, seen pressure.Observation) {
-	r := decide.ResourceOf(signal, seen)
-	if !signal.OnDisk() || !r.Known() {
+func (t *Tracker) join(i *Incident, signal pressure.Signal, device uint64) {
+	if device == 0 {
 		return
 	}
-	i.Resource = r
+	i.Resource.Device = device
 	if !i.concerns(signal) {
 		i.Also = append(i.Also, signal)
 	}
@@ -132,29 +118,13 @@ func (t *Tracker) join(i *Incident, signal pressure.Signal, seen pressure.Observ
 	})
 }
 
-// ID returns the ID of the open incident that the reading of a signal belongs to; "" when
-// there is none.
-func (t *Tracker) ID(signal pressure.Signal, seen pressure.Observation) string {
-	if i := t.of(signal, seen); i != nil {
-		return i.ID
+// Of returns the open incident that a pressure belongs to: its ID, and when a hard threshold was first met
+// in it; "" and the zero time when there is none.
+func (t *Tracker) Of(p *pressure.Pressure) (id string, hardSince time.Time) {
+	if i := t.of(p.Threshold.Signal, p.Observed); i != nil {
+		return i.ID, i.HardSince
 	}
-	return ""
-}
-
-// HardSince returns when a hard threshold was first met in the open incident that the reading of a signal
-// belongs to; the zero time when there is none.
-func (t *Tracker) HardSince(signal pressure.Signal, seen pressure.Observation) time.Time {
-	if i := t.of(signal, seen); i != nil {
-		return i.HardSince
-	}
-	return time.Time{}
-}
-
-// met notes that a threshold is met.
-func (i *Incident) met(threshold *pressure.Threshold, at time.Time) {
-	if threshold.Hard && i.HardSince.IsZero() {
-		i.HardSince = at
-	}
+	return "", time.Time{}
 }
 
 // Add notes a victim of an open incident, by the incident's ID. An incident that is not open
@@ -181,7 +151,9 @@ func (t *Tracker) ForgetDryRuns() {
 func (t *Tracker) Open() []Incident {
 	open := make([]Incident, 0, len(t.open))
 	for _, i := range t.open {
-		open = append(open, i.clone())
+		copied := *i
+		copied.Victims, copied.Also = slices.Clone(i.Victims), slices.Clone(i.Also)
+		open = append(open, copied)
 	}
 	return open
 }
@@ -195,7 +167,7 @@ const restoredFor = 24 * time.Hour
 // known, the first counts. What is open already stays. A time in the future counts as now.
 func (t *Tracker) Restore(kept []Incident, now time.Time) {
 	for n := range kept {
-		i := kept[n].clone()
+		i := kept[n]
 		expired := now.Sub(i.Short) >= restoredFor || int(i.Signal) >= pressure.SignalCount
 		if expired || t.of(i.Signal, pressure.Observation{Device: i.Resource.Device}) != nil {
 			continue

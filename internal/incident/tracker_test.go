@@ -56,6 +56,12 @@ func (n *node) after(d time.Duration, readings reading) *pressure.Sample {
 	return &sample
 }
 
+// idOf returns the ID of the open incident that a signal's reading belongs to.
+func idOf(t *Tracker, signal pressure.Signal, device uint64) string {
+	id, _ := t.Of(&pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}, Observed: pressure.Observation{Device: device}})
+	return id
+}
+
 // One shortage is one incident, whatever disturbs it.
 func TestIncidentGoesOn(t *testing.T) {
 	t.Parallel()
@@ -110,7 +116,7 @@ func TestIncidentEnds(t *testing.T) {
 	n, tracker := newNode(), Tracker{}
 	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
 	tracker.Observe(n.after(time.Second, reading{pressure.MemoryAvailable: 40}), thresholds(), transition)
-	tracker.Add(tracker.ID(pressure.MemoryAvailable, pressure.Observation{}), Victim{Pod: "shop/a", UID: "a"})
+	tracker.Add(idOf(&tracker, pressure.MemoryAvailable, 0), Victim{Pod: "shop/a", UID: "a"})
 	if _, ended := tracker.Observe(n.after(transition-time.Millisecond, nil), thresholds(), transition); len(ended) > 0 {
 		t.Errorf("ended before the transition period was over: %+v", ended)
 	}
@@ -118,7 +124,7 @@ func TestIncidentEnds(t *testing.T) {
 	began := n.at.Add(-transition - time.Second)
 	want := []Incident{{
 		ID: "memory.available-20260102T030405.000Z", Signal: pressure.MemoryAvailable, Began: began, HardSince: began, Short: began.Add(time.Second), Lowest: 40,
-		Victims: []Victim{{Pod: "shop/a", UID: "a"}}, Before: Others{OOMKills: -1}, During: Others{OOMKills: -1},
+		Victims: []Victim{{Pod: "shop/a", UID: "a"}}, Before: Before{OOMKills: -1}, During: During{OOMKills: -1},
 	}}
 	if diff := cmp.Diff(want, ended); diff != "" || tracker.Any() {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -173,7 +179,7 @@ func TestRestoredIncidentGoesOn(t *testing.T) {
 	if began, _ := restarted.Observe(n.after(time.Minute, low), thresholds(), transition); len(began) > 0 {
 		t.Errorf("began anew: %+v", began)
 	}
-	if diff := cmp.Diff(before.ID(pressure.MemoryAvailable, pressure.Observation{}), restarted.ID(pressure.MemoryAvailable, pressure.Observation{})); diff != "" {
+	if diff := cmp.Diff(idOf(&before, pressure.MemoryAvailable, 0), idOf(&restarted, pressure.MemoryAvailable, 0)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -188,12 +194,12 @@ func TestIncidentProperties(t *testing.T) {
 		for range 300 {
 			available := random.Int64N(400)
 			sample := n.after(time.Duration(random.IntN(120))*time.Second, reading{pressure.MemoryAvailable: available})
-			was := tracker.ID(pressure.MemoryAvailable, pressure.Observation{})
+			was := idOf(&tracker, pressure.MemoryAvailable, 0)
 			if available < 200 || was != "" && available < 220 {
 				short = sample.Time
 			}
 			tracker.Observe(sample, thresholds()[:2], transition)
-			id, open := tracker.ID(pressure.MemoryAvailable, pressure.Observation{}), tracker.Open()
+			id, open := idOf(&tracker, pressure.MemoryAvailable, 0), tracker.Open()
 			if want := !short.IsZero() && (sample.Time.Equal(short) || sample.Time.Sub(short) < transition); want != (id != "") {
 				t.Fatalf("seed %d: open is %v %v after the last shortage", seed, id != "", sample.Time.Sub(short))
 			}
@@ -214,7 +220,7 @@ func TestFaultUnknownDevicesAreOneIncident(t *testing.T) {
 		return tracker.Observe(n.after(time.Second, low), thresholds(), transition)
 	}
 	id := func(signal pressure.Signal) string {
-		return tracker.ID(signal, pressure.Observation{Device: n.device[signal]})
+		return idOf(&tracker, signal, n.device[signal])
 	}
 	began, _ := observe()
 	if len(began) != 2 || id(pressure.NodeFSAvailable) == id(pressure.ImageFSAvailable) {
@@ -241,7 +247,7 @@ func TestFaultUnknownDevicesAreOneIncident(t *testing.T) {
 	var restarted Tracker
 	restarted.Restore(tracker.Open(), n.at)
 	open := restarted.Open()
-	if len(open) != 1 || len(open[0].Victims) != 2 || restarted.ID(pressure.ImageFSAvailable, pressure.Observation{}) != first {
+	if len(open) != 1 || len(open[0].Victims) != 2 || idOf(&restarted, pressure.ImageFSAvailable, 0) != first {
 		t.Errorf("open: %+v, want one with both victims", open)
 	}
 }

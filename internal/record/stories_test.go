@@ -315,13 +315,13 @@ func victimStories() []story {
 			everything := incident.Incident{
 				ID: "memory.available-20260304T050607.008Z", Signal: pressure.MemoryAvailable, Began: start, Short: start.Add(90 * time.Second), Lowest: 7,
 				Victims: []incident.Victim{{Pod: "shop/a", UID: "a"}, {Pod: "shop/b", UID: "b", DryRun: true}},
-				During:  incident.Others{OOMKills: 2, Kubelets: []string{"shop/c"}},
+				During:  incident.During{OOMKills: 2, Kubelets: []string{"shop/c"}},
 			}
 			nothing, dry, unread, many := everything, everything, everything, everything
-			nothing.Victims, nothing.During = nil, incident.Others{}
-			dry.Victims, dry.During = everything.Victims[1:], incident.Others{}
-			unread.Victims, unread.During = everything.Victims[:1], incident.Others{OOMKills: -1}
-			many.Victims, many.More, many.During = nil, 5, incident.Others{}
+			nothing.Victims, nothing.During = nil, incident.During{}
+			dry.Victims, dry.During = everything.Victims[1:], incident.During{}
+			unread.Victims, unread.During = everything.Victims[:1], incident.During{OOMKills: -1}
+			many.Victims, many.More, many.During = nil, 5, incident.During{}
 			for i := range 10 {
 				many.Victims = append(many.Victims, incident.Victim{Pod: fmt.Sprint(i)})
 			}
