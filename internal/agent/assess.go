@@ -41,7 +41,7 @@ func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide
 		WouldBe: a.victims.Simulated, Simulated: a.victims.SimulatedAmount(signal), Cooldown: a.cooldown,
 	}
 	s.InFlight = a.victims.For(s)
-	s.InDoubt, s.Others = a.victims.Doubts(s.Resource(), p.SampleTime)
+	s.InDoubt, s.Others = a.victims.Doubts(decide.ResourceOf(p), p.SampleTime)
 	s.Stalls = a.measurer.Stalls(s)
 	return s
 }

@@ -70,11 +70,11 @@ func TestFaultHungFilesystemEndsNoWalk(t *testing.T) {
 			sample.Observations[signal] = pressure.Observation{State: pressure.Known}
 		}
 		sample.Observations[disk] = pressure.Observation{Err: errPlanted()}
-		if fault := decide.Incomplete(&sample, a.policy.Thresholds, memory); fault != "" {
-			t.Errorf("memory: %s", fault)
-		}
-		if fault := decide.Incomplete(&sample, a.policy.Thresholds, disk); fault != "nodefs.available could not be read: planted" {
-			t.Errorf("nodefs: %q", fault)
+		for signal, want := range map[pressure.Signal]string{memory: "", disk: "nodefs.available could not be read: planted"} {
+			p := pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}, Line: 1}
+			if why, _ := decide.Obsolete(&decide.Decision{Pressure: p}, &a.policy.Policy, &sample, &pressure.Verdict{}); why != want {
+				t.Errorf("%v: %q, want %q", signal, why, want)
+			}
 		}
 	})
 }

@@ -108,7 +108,7 @@ func (k *keeper) handOver(change func()) (kept func()) {
 	joined := k.known
 	if k.sending != nil {
 		others := slices.DeleteFunc(slices.Clone(joined.InFlight.Victims), func(v decide.Victim) bool {
-			return v.Phase == decide.Requested && v.Request.Resource() == k.sending.Resource()
+			return v.Phase == decide.Requested && decide.ResourceOf(&v.Request.Pressure) == decide.ResourceOf(&k.sending.Pressure)
 		})
 		joined.InFlight.Victims = append(others, *k.sending.Victim())
 	}

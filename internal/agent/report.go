@@ -48,7 +48,9 @@ func (a *Agent) reconcile(now time.Time) {
 	}
 	for _, open := range a.victims.Reconcile(now) {
 		if !a.victims.Terminates(open.UID()) { // by one before in this loop
-			a.takeReport(decide.Reconciled(open, "the watch of the pods"))
+			r := decide.Report{About: open}
+			r.Reconcile(open, "the watch of the pods")
+			a.takeReport(r)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestNewPodIsNotTakenForAForgottenOneForLong(t *testing.T) {
 		start := time.Now()
 		watchForgotten(t, n, 5*time.Second, func() bool { return time.Since(start) > 300*time.Millisecond })
 		n.wantVictims(t, "forced")
-		if d := n.last(t); len(d.InFlight) != 1 || d.InFlight[0].Unlisted || d.InFlight[0].Signal == "" {
+		if d := n.last(t); len(d.InFlight) != 1 || d.InFlight[0].Name == "" || d.InFlight[0].Signal == "" {
 			t.Errorf("in flight: %+v, want it as a victim of evictd's", d.InFlight)
 		}
 		if took := n.decisions[1].Time.Sub(start); took > 500*time.Millisecond {

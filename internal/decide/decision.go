@@ -116,11 +116,6 @@ type Decision struct {
 	InFlight []Victim
 }
 
-// Resource returns what the node is short of.
-func (d *Decision) Resource() Resource {
-	return ResourceOf(d.Pressure.Threshold.Signal, d.Pressure.Observed)
-}
-
 // Victim returns the attempt that was accepted, or nil.
 func (d *Decision) Victim() *Attempt {
 	for i := range d.Attempts {

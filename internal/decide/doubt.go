@@ -38,11 +38,6 @@ type InDoubt struct {
 // UID returns the pod's.
 func (u *InDoubt) UID() string { return u.Attempt.Entry.Pod.UID }
 
-// Resource returns what the node was short of.
-func (u *InDoubt) Resource() Resource {
-	return ResourceOf(u.Pressure.Threshold.Signal, u.Pressure.Observed)
-}
-
 // MayStillApply reports whether the request may still be carried out. Where another was sent for
 // the pod, and is in doubt too, the last one counts: it is the last to come.
 func (u *InDoubt) MayStillApply(now time.Time) bool {

@@ -10,15 +10,16 @@ import (
 // Under hard pressure a victim of evictd's own that is overdue gets a shorter grace period before
 // another pod is evicted: docs/adr/0023-shorten-the-grace-of-an-overdue-victim.md.
 
-// overdue returns a victim that should end sooner, the one that was accepted first; nil
-// where there is none.
+// overdue returns a victim that should end sooner, the one that was accepted first: evictd evicted it, it
+// is no longer relied on, and it still holds something of what is missing. Nil where there is none.
 func (s *Situation) overdue() *nodepods.Pod {
-	if !s.Pressure.Threshold.Hard || s.Policy.OverdueGrace <= 0 {
+	p := &s.Pressure
+	if !p.Threshold.Hard || s.Policy.OverdueGrace <= 0 {
 		return nil
 	}
 	for i := range s.InFlight {
 		b := &s.InFlight[i]
-		if !s.escalates(b) {
+		if !b.MayEscalate() || b.DryRun != s.Policy.DryRun || b.ReliedOn(p) || b.Expected.At(p.Threshold.Signal) <= 0 {
 			continue
 		}
 		at := slices.IndexFunc(s.Pods, func(pod *nodepods.Pod) bool { return pod.UID == b.UID })
@@ -27,15 +28,6 @@ func (s *Situation) overdue() *nodepods.Pod {
 		}
 	}
 	return nil
-}
-
-// escalates reports whether a victim may get a shorter grace period: evictd evicted it, it is no
-// longer relied on, and it still holds something of what is missing.
-func (s *Situation) escalates(b *Victim) bool {
-	p := &s.Pressure
-	return b.Signal != "" && b.DryRun == s.Policy.DryRun && b.MayEscalate() &&
-		!b.ReliedOn(p.SampleTime, PatienceOf(p)) &&
-		b.Expected.At(p.Threshold.Signal) > 0
 }
 
 // grantedTo returns the grace period that a victim has, in seconds. It is the API server's figure,

@@ -172,8 +172,7 @@ func (s *Situation) diskKnown(d *Decision) (Hold, string) {
 	if wait := RenewedWithin - p.SampleTime.Sub(p.Since); wait > 0 && !TooLate(p, wait) {
 		return HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", text, wait.Round(time.Second))
 	}
-	d.Notes = append(d.Notes, text)
-	return HoldNone, ""
+	return d.passes(text)
 }
 
 // Images is what is known of the images that no pod uses. The zero value is a pressure that has nothing
@@ -202,7 +201,7 @@ type Images struct {
 // imagesFirst holds a decision while images that no pod uses cover what is missing of the signal.
 func imagesFirst(s *Situation, d *Decision) (Hold, string) {
 	i, p := &s.Images, &s.Pressure
-	signal, now, missing := p.Threshold.Signal, p.SampleTime, s.Shortage().Missing
+	signal, now, missing := p.Threshold.Signal, p.SampleTime, s.shortage().Missing
 	unknown := i.Requested.IsZero() || now.Sub(i.Requested) >= ImagesMaxAge
 	switch {
 	case !i.Concern:
@@ -215,16 +214,14 @@ func imagesFirst(s *Situation, d *Decision) (Hold, string) {
 		if i.Err != nil {
 			why = wording.OneLine(i.Err.Error())
 		}
-		d.Notes = append(d.Notes, "what images hold that no pod uses is not known, and no pod waits for it: "+why)
-		return HoldNone, ""
+		return d.passes("what images hold that no pod uses is not known, and no pod waits for it: " + why)
 	case i.Elsewhere || i.Bytes < missing:
 		return HoldNone, ""
 	}
 	wait, text := i.await(p, fmt.Sprintf("images that no pod uses hold %s, and %s are missing",
 		wording.Amount(signal, i.Bytes), wording.Amount(signal, missing)))
 	if !wait {
-		d.Notes = append(d.Notes, text)
-		return HoldNone, ""
+		return d.passes(text)
 	}
 	return HoldImagesFirst, text
 }

@@ -13,26 +13,18 @@ import (
 // withhold candidates.
 type gate func(s *Situation, d *Decision) (Hold, string)
 
-// beforeMeasuring are the gates that do not need the pods' use.
-func beforeMeasuring() []gate {
-	return []gate{
-		incompleteReading, lineHolds, podsUnsynced, podsStale, newerSample, softJitter, serverBackOff, requestInDoubt,
-		unknownVictims, nodeLimitUnlessOverdue, stalledWithinOwnLimits,
-	}
-}
-
-// whetherNeeded are the gates that check whether what is missing is reclaimed without another pod.
-func whetherNeeded() []gate { return []gate{reclaimInFlight, imagesFirst} }
-
-// whichPods are the gates that check which of the ranked pods may be evicted.
-func whichPods() []gate { return []gate{candidates, withinRequests, cooldowns, sufficient} }
-
 // holdIf returns a hold, where it is one.
 func holdIf(is bool, why Hold, detail string) (Hold, string) {
 	if !is {
 		return HoldNone, ""
 	}
 	return why, detail
+}
+
+// passes lets the decision pass a gate, with a note.
+func (d *Decision) passes(note string) (Hold, string) {
+	d.Notes = append(d.Notes, note)
+	return HoldNone, ""
 }
 
 // pass runs gates in their order; the first that holds decides. It reports whether none did.
@@ -49,7 +41,8 @@ func (p *Plan) pass(s *Situation, gates ...gate) bool {
 // wait that needs no measurement. Otherwise its plan, which has no candidates, does not hold.
 func BeforeMeasuring(s *Situation) Plan {
 	plan := s.newPlan()
-	plan.pass(s, beforeMeasuring()...)
+	plan.pass(s, incompleteReading, lineHolds, podsUnsynced, podsStale, newerSample, softJitter, serverBackOff, requestInDoubt,
+		unknownVictims, nodeLimit, stalledWithinOwnLimits)
 	return plan
 }
 
@@ -66,7 +59,7 @@ func Decide(s *Situation) Plan {
 	plan := s.newPlan()
 	d := &plan.Decision
 	d.Breakdown = s.Uses.Breakdown
-	if !plan.pass(s, usesKnown) || !plan.pass(s, whetherNeeded()...) {
+	if !plan.pass(s, usesKnown, reclaimInFlight, imagesFirst) {
 		return plan
 	}
 	plan.InDoubt, plan.Others = s.InDoubt, s.Others
@@ -74,7 +67,7 @@ func Decide(s *Situation) Plan {
 		return plan
 	}
 	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.Facts(), s.Policy.Rules)
-	if !plan.pass(s, whichPods()...) {
+	if !plan.pass(s, candidates, withinRequests, cooldowns, sufficient) {
 		return plan
 	}
 	plan.Candidates, plan.BypassPDB = s.candidatesOf(d), s.mayBypassPDB()
@@ -84,12 +77,15 @@ func Decide(s *Situation) Plan {
 	return plan
 }
 
-// lineHolds holds a decision where the threshold is reached again, and only the minimum reclaim is missing:
+// lineHolds holds a decision where the threshold is reached again, also where its minimum reclaim is missing:
 // it says how long a threshold counts as met, and no pod is evicted for it alone.
 func lineHolds(s *Situation, _ *Decision) (Hold, string) {
 	p := &s.Pressure
-	if p.Observed.Available < p.Line {
+	switch {
+	case p.HoldsIn(s.Sample):
 		return HoldNone, ""
+	case p.Deficit() == 0:
+		return HoldRecovered, "the threshold is reached"
 	}
 	return HoldRecovered, fmt.Sprintf("the threshold is reached, and no pod is evicted for the %s that are missing to its minimum reclaim",
 		wording.Amount(p.Threshold.Signal, p.Deficit()))
@@ -138,18 +134,11 @@ func requestInDoubt(s *Situation, _ *Decision) (Hold, string) {
 	return HoldNone, ""
 }
 
-// nodeLimitUnlessOverdue is [nodeLimit] where no victim of evictd's own is to end sooner, which
-// counts as no new eviction.
-func nodeLimitUnlessOverdue(s *Situation, d *Decision) (Hold, string) {
-	if s.overdue() != nil {
-		return HoldNone, ""
-	}
-	return nodeLimit(s, d)
-}
-
+// nodeLimit holds a decision while the limit of the node is reached. A victim of evictd's own that is to end
+// sooner counts as no new eviction: whether it is, is known once the pods are measured.
 func nodeLimit(s *Situation, _ *Decision) (Hold, string) {
 	limit, reached := s.Cooldown.Node(s.Pressure.SampleTime)
-	return holdIf(reached, HoldLimitReached, limit.Detail)
+	return holdIf(reached && (s.Uses != nil || s.overdue() == nil), HoldLimitReached, limit.Detail)
 }
 
 func candidates(s *Situation, d *Decision) (Hold, string) {
@@ -157,9 +146,9 @@ func candidates(s *Situation, d *Decision) (Hold, string) {
 	case len(d.Ranking.Candidates) > 0:
 		return HoldNone, ""
 	case len(s.Uses.Incomplete) > 0:
-		return HoldUsageUnknown, s.Uses.NotKnownToSuffice(s.Pressure.Threshold.Signal, s.Required())
+		return HoldUsageUnknown, s.Uses.notKnownToSuffice(s.Pressure.Threshold.Signal, s.Required())
 	default:
-		return HoldNoCandidates, noCandidates(&d.Ranking) + WouldSuffice(d, s.Shortage().Missing)
+		return HoldNoCandidates, noCandidates(&d.Ranking) + wouldSuffice(d, s.shortage().Missing)
 	}
 }
 
@@ -214,33 +203,25 @@ func (s *Situation) candidatesOf(d *Decision) []Candidate {
 			continue
 		}
 		why, refused := s.Cooldown.Pod(s, e.Pod, false)
-		expected := s.Uses.ByUID[e.Pod.UID].Expected
 		all = append(all, Candidate{
-			Entry: e, Expected: expected, Reclaim: ReclaimOf(s.Pressure.Threshold.Signal, expected),
-			BlockedByPDB: refused, PDB: why.PDB,
+			Entry: e, Expected: s.Uses.ByUID[e.Pod.UID].Expected, BlockedByPDB: refused, PDB: why.PDB,
 			SamePDB: s.Cooldown.SharedPDB(e.Pod, s.Pressure.SampleTime),
 		})
 	}
 	return all
 }
 
+// incompleteReading names a signal that the decision needs and that could not be read: no pod is evicted
+// from such a sample. A decision needs the signals of the same resource that have a threshold: a filesystem
+// that hangs does not affect decisions about memory.
 func incompleteReading(s *Situation, _ *Decision) (Hold, string) {
-	fault := Incomplete(s.Sample, s.Policy.Thresholds, s.Pressure.Threshold.Signal)
-	return holdIf(fault != "", HoldIncompleteReading, fault)
-}
-
-// Incomplete names a signal that a decision about the given one needs and that could not be read;
-// "" when there is none. No pod is evicted from such a sample. A decision needs the signals of the
-// same resource that have a threshold: a filesystem that hangs does not affect decisions about
-// memory.
-func Incomplete(sample *pressure.Sample, thresholds []pressure.Threshold, about pressure.Signal) string {
-	for i := range thresholds {
-		signal := thresholds[i].Signal
-		if seen := sample.Of(signal); seen.State == pressure.Unknown && sameReadings(about, signal) {
-			return fmt.Sprintf("%v could not be read: %v", signal, seen.Err)
+	for i := range s.Policy.Thresholds {
+		signal := s.Policy.Thresholds[i].Signal
+		if seen := s.Sample.Of(signal); seen.State == pressure.Unknown && sameReadings(s.Pressure.Threshold.Signal, signal) {
+			return HoldIncompleteReading, fmt.Sprintf("%v could not be read: %v", signal, seen.Err)
 		}
 	}
-	return ""
+	return HoldNone, ""
 }
 
 // sameReadings reports whether two signals are about one resource. For disks each signal counts

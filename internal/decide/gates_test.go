@@ -84,7 +84,9 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"a reading that failed", decide.HoldIncompleteReading, func(s *decide.Situation) {
 				s.Sample.Observations[disk] = pressure.Observation{Err: errors.New("planted")}
 			}},
-			{"a line that holds again", decide.HoldRecovered, func(s *decide.Situation) { s.Pressure.Observed.Available, s.Pressure.Target = 100, 200 }},
+			{"a line that holds again", decide.HoldRecovered, func(s *decide.Situation) {
+				s.Pressure.Target, s.Sample.Observations[disk].Available = 200, 100
+			}},
 			{"pods that are not listed yet", decide.HoldPodsNotSynced, func(s *decide.Situation) { s.Unsynced = true }},
 			{"a list that is stale", decide.HoldPodsStale, func(s *decide.Situation) { s.Stale = errors.New("planted") }},
 			{"a reading from before the last end", decide.HoldAwaitingNewerSample, func(s *decide.Situation) { s.LastEnd = noon() }},

@@ -43,11 +43,9 @@ func (p *Plan) NoneLeft() bool {
 
 // Candidate is one pod that may be evicted.
 type Candidate struct {
-	// Entry is its place in the ranking; Expected is what its end should free, and Reclaim the
-	// part of it that is of the decision's signal.
+	// Entry is its place in the ranking; Expected is what its end should free.
 	Entry    rank.Entry
 	Expected pressure.Amounts
-	Reclaim  Reclaim
 	// BlockedByPDB says that a budget refused it a short while ago, so that the only request for it
 	// is one that bypasses the budget. PDB is the name of the budget that refused it last; "" when
 	// there is none, or the answer did not name it.

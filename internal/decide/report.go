@@ -71,14 +71,8 @@ func (r *Report) hold() Hold {
 	}
 }
 
-// Reconciled returns the report that a request in doubt was carried out; how names the source.
-func Reconciled(open *InDoubt, how string) Report {
-	r := Report{About: open}
-	r.Reconcile(open, how)
-	return r
-}
-
-// Reconcile adds that a request in doubt was carried out. It has no times: nothing was sent.
+// Reconcile adds that a request in doubt was carried out; how names the source. It has no times: nothing was
+// sent.
 func (r *Report) Reconcile(open *InDoubt, how string) {
 	attempt := open.Attempt
 	attempt.Result = evict.Result{

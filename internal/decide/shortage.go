@@ -19,29 +19,42 @@ const (
 	ending = 5 * time.Second
 )
 
-// Shortage are the figures of what a pressure is short of, in the signal's unit. None is
+// shortage are the figures of what a pressure is short of, in the signal's unit. None is
 // negative.
-type Shortage struct {
-	// ToLine is missing to the threshold's line, by the reading alone.
-	ToLine int64
-	// InFlight is what the victims that are relied on should still free.
-	InFlight int64
+type shortage struct {
+	// ToLine is missing to the threshold's line, by the reading alone, and InFlight is what the victims that
+	// are relied on should still free.
+	ToLine, InFlight int64
 	// Missing is what is still missing to the target, the line plus the minimum reclaim, beside what is
-	// in flight, and MissingToLine what is still missing to the line.
-	Missing, MissingToLine int64
-	// Needed is what is missing, and what is used up within [relief] besides, at the rate that is
-	// certain by the last seconds. Meanwhile is what is used up within [ending].
-	Needed, Meanwhile int64
+	// in flight. Needed is what is used up within [relief] besides, at the rate that is certain by the last
+	// seconds.
+	Missing, Needed int64
+	// Required is what the candidates must be able to free together: what reaches the threshold, and what
+	// is used up while they end, so that no pod goes beside another use that takes at once what it frees.
+	// A disk that is full ends no process, and one that the host fills must not cost one pod after the
+	// other. So for a disk it is all that is needed.
+	Required int64
 }
 
-// ShortageOf returns the figures of a pressure, with so much in flight.
-func ShortageOf(p *pressure.Pressure, inFlight int64) Shortage {
-	s := Shortage{ToLine: max(0, p.Line-p.Observed.Available), InFlight: max(0, inFlight)}
+// shortageOf returns the figures of a pressure, with so much in flight.
+func shortageOf(p *pressure.Pressure, inFlight int64) shortage {
+	s := shortage{ToLine: max(0, p.Line-p.Observed.Available), InFlight: max(0, inFlight)}
 	s.Missing = max(0, p.Target-p.Observed.Available-s.InFlight)
-	s.MissingToLine = max(0, p.Line-p.Observed.Available-s.InFlight)
-	s.Needed, s.Meanwhile = s.Missing+usedUp(p, relief), usedUp(p, ending)
+	s.Needed = s.Missing + usedUp(p, relief)
+	s.Required = max(0, s.ToLine-s.InFlight) + usedUp(p, ending)
+	if p.Threshold.Signal.OnDisk() {
+		s.Required = s.Needed
+	}
 	return s
 }
+
+// shortage returns the figures of the pressure with what is relied on.
+func (s *Situation) shortage() shortage {
+	return shortageOf(&s.Pressure, Relied(s.InFlight, &s.Pressure))
+}
+
+// Required returns what the candidates must be able to free together, in the signal's unit.
+func (s *Situation) Required() int64 { return s.shortage().Required }
 
 // usedUp returns how much of the signal is used up within so long; 0 where that is not known, or it does
 // not fall. A disk that is full by then is judged by what is missing: the pod that fills it may hold less
@@ -54,58 +67,44 @@ func usedUp(p *pressure.Pressure, within time.Duration) int64 {
 	return int64(f.Rate * within.Seconds())
 }
 
-// Required returns what the candidates must be able to free together: what reaches the threshold, and what
-// is used up while they end, so that no pod goes beside another use that takes at once what it frees. A
-// disk that is full ends no process, and one that the host fills must not cost one pod after the other.
-// So for a disk it is all that is needed.
-func (s *Shortage) Required(signal pressure.Signal) int64 {
-	if signal.OnDisk() {
-		return s.Needed
-	}
-	return s.MissingToLine + s.Meanwhile
-}
-
-// Margin returns by how much more is in flight than reaches the threshold, in the signal's unit.
-func (s *Shortage) Margin() int64 { return max(0, s.InFlight-s.ToLine) }
-
 // anyHelps reports whether a pod is evicted although all together may not suffice: near exhaustion, where
 // the kernel or the kubelet would end one.
 func (s *Situation) anyHelps() bool {
-	left := s.remainder()
-	return left.RunsOut() && !s.Pressure.Threshold.Signal.OnDisk()
+	p := &s.Pressure
+	return RunsOut(p, s.Policy.KubeletLine(p, s.KubeletGap)) && !p.Threshold.Signal.OnDisk()
 }
 
-// Covered reports whether a pod may be evicted, by what the ends of the candidates free together, and
+// covered reports whether a pod may be evicted, by what the ends of the candidates free together, and
 // whether those that exceed their requests do. Over are these; within are the others, which are there only
 // near exhaustion.
-func (s *Shortage) Covered(signal pressure.Signal, over, within []Reclaim, anyHelps bool) (covered, byExceeding bool) {
-	byExceeding = Suffice(s.Needed, over)
-	return byExceeding || anyHelps || Suffice(s.Required(signal), slices.Concat(over, within)), byExceeding
+func (s *shortage) covered(signal pressure.Signal, over, within []pressure.Amounts, anyHelps bool) (covered, byExceeding bool) {
+	byExceeding = Suffice(signal, s.Needed, over)
+	return byExceeding || anyHelps || Suffice(signal, s.Required, slices.Concat(over, within)), byExceeding
 }
 
 // sufficient withholds the candidates that may not be evicted for what is short, by what all of them free
 // together. A limit holds: a pod whose owner has reached it counts among those over their requests, and no
 // pod within its request goes in its place.
 func sufficient(s *Situation, d *Decision) (Hold, string) {
-	signal, short := s.Pressure.Threshold.Signal, s.Shortage()
+	signal, short := s.Pressure.Threshold.Signal, s.shortage()
 	over, within, limited := s.supply(d)
-	covered, byExceeding := short.Covered(signal, over, within, s.anyHelps())
+	covered, byExceeding := short.covered(signal, over, within, s.anyHelps())
 	switch {
 	case len(within) == 0:
 	case byExceeding || limited.exceeds:
 		s.Policy.WithinRequests.Withhold(&d.Ranking, false)
 	case covered:
-		s.withholdSmall(d, short.Required(signal))
+		s.withholdSmall(d, short.Required)
 	}
 	switch {
 	case limited.count > 0 && (!covered || limited.count == len(d.Ranking.Candidates)):
 		return HoldLimitReached, limited.say()
 	case !covered && len(s.Uses.Incomplete) > 0:
-		return HoldUsageUnknown, s.Uses.NotKnownToSuffice(signal, short.Required(signal))
+		return HoldUsageUnknown, s.Uses.notKnownToSuffice(signal, short.Required)
 	case !covered:
 		return HoldInsufficientReclaim, insufficient(d, &short, slices.Concat(over, within))
 	case limited.count > 0:
-		d.Notes = append(d.Notes, "no request is sent for "+limited.say())
+		return d.passes("no request is sent for " + limited.say())
 	}
 	return HoldNone, ""
 }
@@ -118,11 +117,11 @@ func (s *Situation) withholdSmall(d *Decision, required int64) {
 	reclaims := make(map[string]int64, len(d.Ranking.Candidates))
 	for ; freed < required && first < len(d.Ranking.Candidates); first++ {
 		uid := d.Ranking.Candidates[first].Pod.UID
-		reclaim := s.Uses.reclaim(s.Pressure.Threshold.Signal, uid)
-		if !reclaim.Known {
+		reclaim, known := ReclaimOf(s.Pressure.Threshold.Signal, s.Uses.ByUID[uid].Expected)
+		if !known {
 			return
 		}
-		reclaims[uid], freed = reclaim.Amount, freed+reclaim.Amount
+		reclaims[uid], freed = reclaim, freed+reclaim
 	}
 	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
 		reclaim, among := reclaims[e.Pod.UID]
@@ -148,11 +147,11 @@ func (l *limited) say() string {
 
 // supply returns what the ends of the candidates should free. For a disk those that a limit keeps do not
 // count: the others would go for nothing.
-func (s *Situation) supply(d *Decision) (over, within []Reclaim, kept limited) {
+func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, kept limited) {
 	signal, all := s.Pressure.Threshold.Signal, s.Policy.WithinRequests == WithinRequestsNever || d.Ranking.Resource == rank.PIDs
 	for i := range d.Ranking.Candidates {
 		e := &d.Ranking.Candidates[i]
-		reclaim := s.Uses.reclaim(signal, e.Pod.UID)
+		frees := s.Uses.ByUID[e.Pod.UID].Expected
 		reason, waits := s.limited(e)
 		if waits {
 			kept = limited{kept.count + 1, kept.exceeds || e.Exceeds, e.Pod.Key() + ": " + reason.Detail}
@@ -160,47 +159,42 @@ func (s *Situation) supply(d *Decision) (over, within []Reclaim, kept limited) {
 		switch {
 		case waits && signal.OnDisk():
 		case e.Exceeds || all:
-			over = append(over, reclaim)
+			over = append(over, frees)
 		default:
-			within = append(within, reclaim)
+			within = append(within, frees)
 		}
 	}
 	return over, within, kept
 }
 
 // insufficient says how far the candidates would not suffice, and where else to look.
-func insufficient(d *Decision, s *Shortage, reclaims []Reclaim) string {
+func insufficient(d *Decision, s *shortage, ends []pressure.Amounts) string {
 	signal := d.Pressure.Threshold.Signal
-	required, all, within, soon := s.Required(signal), Total(reclaims), ending, ""
+	all, within, soon := Total(signal, ends), ending, ""
 	if signal.OnDisk() {
 		within = relief
 	}
-	if required > s.Missing {
+	if s.Required > s.Missing {
 		soon = fmt.Sprintf(" or are used up within %v", within)
 	}
 	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing%s%s: look at %s",
-		len(reclaims), wording.Amount(signal, all), wording.Amount(signal, required), soon, wording.Apart(signal, all, required), elsewhere(signal))
-	return text + WouldSuffice(d, required)
+		len(ends), wording.Amount(signal, all), wording.Amount(signal, s.Required), soon, wording.Apart(signal, all, s.Required), elsewhere(signal))
+	return text + wouldSuffice(d, s.Required)
 }
 
-// Reclaim is what a pod's end should free.
-type Reclaim struct {
-	Amount int64 // in the signal's unit
-	Known  bool
+// ReclaimOf returns what a pod's end should free of the signal, by what it should free of each; false where
+// that is not known. For a stall the bookings only say which pods are waited for, not how much of it would
+// end.
+func ReclaimOf(signal pressure.Signal, expected pressure.Amounts) (amount int64, known bool) {
+	amount, known = expected.Of(signal)
+	return amount, known && signal != pressure.MemoryStall
 }
 
-// ReclaimOf returns what a pod's end should free of the signal. For a stall the bookings only say
-// which pods are waited for, not how much of it would end.
-func ReclaimOf(signal pressure.Signal, expected pressure.Amounts) Reclaim {
-	amount, known := expected.Of(signal)
-	return Reclaim{Amount: amount, Known: known && signal != pressure.MemoryStall}
-}
-
-// Suffice reports whether the candidates could return what is missing, for all that is
-// known.
-func Suffice(missing int64, candidates []Reclaim) bool {
-	for _, c := range candidates {
-		if missing -= c.Amount; !c.Known || missing <= 0 {
+// Suffice reports whether the ends of the candidates could free what is missing, for all that is known.
+func Suffice(signal pressure.Signal, missing int64, candidates []pressure.Amounts) bool {
+	for i := range candidates {
+		amount, known := ReclaimOf(signal, candidates[i])
+		if missing -= amount; !known || missing <= 0 {
 			return true
 		}
 	}
@@ -208,36 +202,26 @@ func Suffice(missing int64, candidates []Reclaim) bool {
 }
 
 // Total adds up what is known.
-func Total(releases []Reclaim) int64 {
-	all := int64(0)
-	for _, r := range releases {
-		all += r.Amount
+func Total(signal pressure.Signal, candidates []pressure.Amounts) (all int64) {
+	for i := range candidates {
+		all += candidates[i].At(signal)
 	}
 	return all
 }
 
 // reclaimInFlight holds a decision while what is in flight should suffice.
-func reclaimInFlight(s *Situation, _ *Decision) (Hold, string) { return s.reclaimInFlight(&s.Pressure) }
-
-func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
-	expected, relied := s.reliedOn(p)
-	short := ShortageOf(p, expected)
-	if relied && short.MissingToLine == 0 {
-		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing",
-			len(s.InFlight), wording.Amount(p.Threshold.Signal, short.ToLine))
+func reclaimInFlight(s *Situation, _ *Decision) (Hold, string) {
+	short := s.shortage()
+	if short.InFlight == 0 || short.InFlight < short.ToLine {
+		return HoldNone, ""
 	}
-	return HoldNone, ""
-}
-
-// reliedOn returns what the victims that are relied on should still free, in the signal's unit,
-// and whether there are any.
-func (s *Situation) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
-	return Relied(s.InFlight, p.Threshold.Signal, p.SampleTime, PatienceOf(p))
+	return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing",
+		len(s.InFlight), wording.Amount(s.Pressure.Threshold.Signal, short.ToLine))
 }
 
 // Covered says why what is in flight suffices; "" where it does not.
 func (s *Situation) Covered() string {
-	_, enough := s.reclaimInFlight(&s.Pressure)
+	_, enough := reclaimInFlight(s, nil)
 	return enough
 }
 
@@ -245,19 +229,9 @@ func (s *Situation) Covered() string {
 // should still free was measured before: what they have freed since shows in the reading, so less
 // is missing by now, or as much.
 func (p *Plan) LookAgain(s *Situation, again *pressure.Sample) {
-	p.Decision.Hold, p.Decision.Detail = s.lookAgain(again)
-}
-
-func (s *Situation) lookAgain(again *pressure.Sample) (Hold, string) {
-	if fault := Incomplete(again, s.Policy.Thresholds, s.Pressure.Threshold.Signal); fault != "" {
-		return HoldIncompleteReading, fault
-	}
-	if !s.Pressure.HoldsIn(again) {
-		return HoldRecovered, ""
-	}
-	now := s.Pressure
-	now.Observed = again.Of(now.Threshold.Signal)
-	return s.reclaimInFlight(&now)
+	now := *s
+	now.Sample, now.Pressure.Observed = again, again.Of(s.Pressure.Threshold.Signal)
+	p.pass(&now, incompleteReading, lineHolds, reclaimInFlight)
 }
 
 // Margin returns by how much more is in flight than a hard pressure of memory or tasks needs, in the
@@ -269,8 +243,8 @@ func (s *Situation) Margin(d *Decision) (int64, bool) {
 	if d.Hold != HoldReclaimInProgress || !threshold.Hard || threshold.Signal.OnDisk() {
 		return 0, false
 	}
-	short := s.Shortage()
-	return short.Margin(), true
+	short := s.shortage()
+	return max(0, short.InFlight-short.ToLine), true
 }
 
 // Unmeasured is a pod that was not measured completely, and why; BySource says that the source gave
@@ -280,9 +254,9 @@ type Unmeasured struct {
 	BySource bool
 }
 
-// NotKnownToSuffice says that the pods that are known completely do not suffice, and names the
+// notKnownToSuffice says that the pods that are known completely do not suffice, and names the
 // others.
-func (u *Uses) NotKnownToSuffice(signal pressure.Signal, needed int64) string {
+func (u *Uses) notKnownToSuffice(signal pressure.Signal, needed int64) string {
 	incomplete := u.Incomplete
 	names := make([]string, 0, len(incomplete))
 	for _, one := range incomplete {
@@ -294,16 +268,19 @@ func (u *Uses) NotKnownToSuffice(signal pressure.Signal, needed int64) string {
 		wording.Amount(signal, needed), len(incomplete), wording.Few(names), example.Pod, example.Why)
 }
 
-// WouldSuffice names the protected pod that would have sufficed alone, and what protects it: the
+// wouldSuffice names the protected pod that would have sufficed alone, and what protects it: the
 // one that uses most. It is "" when there is none, and for a stall, which is not measured by what a
 // pod uses.
-func WouldSuffice(d *Decision, missing int64) string {
-	e := largest(d.Ranking.Protected)
-	if e == nil || e.Pod.Usage <= missing || d.Pressure.Threshold.Signal == pressure.MemoryStall {
-		return ""
+func wouldSuffice(d *Decision, missing int64) (text string) {
+	signal, most := d.Pressure.Threshold.Signal, missing
+	for i := range d.Ranking.Protected {
+		e := &d.Ranking.Protected[i]
+		if e.Pod.Sampled && e.Pod.Usage > most && signal != pressure.MemoryStall {
+			most = e.Pod.Usage
+			text = fmt.Sprintf("; %s alone uses %s and is protected: %s", e.Pod.Key(), wording.Amount(signal, most), e.Protection)
+		}
 	}
-	return fmt.Sprintf("; %s alone uses %s and is protected: %s",
-		e.Pod.Key(), wording.Amount(d.Pressure.Threshold.Signal, e.Pod.Usage), e.Protection)
+	return text
 }
 
 // elsewhere says what uses up a signal besides pods.
@@ -315,16 +292,4 @@ func elsewhere(signal pressure.Signal) string {
 		pressure.SpaceKind:  onDisk,
 		pressure.InodeKind:  onDisk,
 	}[signal.Kind()]
-}
-
-// largest returns the protected pod that uses most, nil where no usage is known.
-func largest(protected []rank.Entry) *rank.Entry {
-	var found *rank.Entry
-	for i := range protected {
-		e := &protected[i]
-		if e.Pod.Sampled && (found == nil || e.Pod.Usage > found.Pod.Usage) {
-			found = e
-		}
-	}
-	return found
 }

@@ -13,29 +13,27 @@ func TestShortage(t *testing.T) {
 	for _, test := range []struct {
 		available, inFlight int64
 		rate                float64 // used up in a second, for certain
-		want                Shortage
-		ofMemory, ofDisk    int64 // required
+		want                shortage
 	}{
-		{40, 0, 0, Shortage{ToLine: 60, Missing: 80, MissingToLine: 60, Needed: 80}, 60, 80},
-		{40, 25, 0, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
-		{40, 25, 1, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 85, Meanwhile: 5}, 40, 85},
-		{40, 25, -1, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
-		{99, 0, 0, Shortage{ToLine: 1, Missing: 21, MissingToLine: 1, Needed: 21}, 1, 21},
-		{40, 60, 0, Shortage{ToLine: 60, InFlight: 60, Missing: 20, Needed: 20}, 0, 20},
-		{100, 0, 0, Shortage{Missing: 20, Needed: 20}, 0, 20},
-		{115, 5, 0, Shortage{InFlight: 5}, 0, 0},
-		{500, 500, 0, Shortage{InFlight: 500}, 0, 0},
-		{-50, 10, 0, Shortage{ToLine: 150, InFlight: 10, Missing: 160, MissingToLine: 140, Needed: 160}, 140, 160},
-		{40, -3, 0, Shortage{ToLine: 60, Missing: 80, MissingToLine: 60, Needed: 80}, 60, 80},
+		{40, 0, 0, shortage{ToLine: 60, Missing: 80, Needed: 80, Required: 60}},
+		{40, 25, 0, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 55, Required: 35}},
+		{40, 25, 1, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 85, Required: 40}},
+		{40, 25, -1, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 55, Required: 35}},
+		{99, 0, 0, shortage{ToLine: 1, Missing: 21, Needed: 21, Required: 1}},
+		{40, 60, 0, shortage{ToLine: 60, InFlight: 60, Missing: 20, Needed: 20}},
+		{100, 0, 0, shortage{Missing: 20, Needed: 20}},
+		{115, 5, 0, shortage{InFlight: 5}},
+		{500, 500, 0, shortage{InFlight: 500}},
+		{-50, 10, 0, shortage{ToLine: 150, InFlight: 10, Missing: 160, Needed: 160, Required: 140}},
+		{40, -3, 0, shortage{ToLine: 60, Missing: 80, Needed: 80, Required: 60}},
 	} {
 		p := pressure.Pressure{Line: 100, Target: 120, Observed: pressure.Observation{Available: test.available}, Forecast: forecastOf(test.rate)}
-		got := ShortageOf(&p, test.inFlight)
-		if got != test.want {
+		if got := shortageOf(&p, test.inFlight); got != test.want {
 			t.Errorf("%d available, %d in flight: %+v, want %+v", test.available, test.inFlight, got, test.want)
 		}
-		if m, d := got.Required(pressure.MemoryAvailable), got.Required(pressure.NodeFSAvailable); m != test.ofMemory || d != test.ofDisk {
-			t.Errorf("%d available, %d in flight: %d required of memory and %d of a disk, want %d and %d",
-				test.available, test.inFlight, m, d, test.ofMemory, test.ofDisk)
+		p.Threshold.Signal, test.want.Required = pressure.NodeFSAvailable, test.want.Needed
+		if got := shortageOf(&p, test.inFlight); got != test.want {
+			t.Errorf("a disk, %d available, %d in flight: %+v, want %+v", test.available, test.inFlight, got, test.want)
 		}
 	}
 }
@@ -66,7 +64,7 @@ func TestUsedUp(t *testing.T) {
 		p := pressure.Pressure{
 			Threshold: pressure.Threshold{Signal: test.signal}, Observed: pressure.Observation{Available: 40}, Line: 100, Target: 100, Forecast: test.forecast,
 		}
-		if got := ShortageOf(&p, 0).Needed - 60; got != test.want {
+		if got := shortageOf(&p, 0).Needed - 60; got != test.want {
 			t.Errorf("%s: %d are used up, want %d", name, got, test.want)
 		}
 	}
@@ -76,18 +74,12 @@ func TestUsedUp(t *testing.T) {
 func TestCovered(t *testing.T) {
 	t.Parallel()
 	const memory, disk, stall = pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.MemoryStall
-	of := func(amounts ...int64) []Reclaim {
-		var all []Reclaim
-		for _, amount := range amounts {
-			all = append(all, Reclaim{Amount: amount, Known: amount >= 0})
-		}
-		return all
-	}
+	of := func(amounts ...int64) []int64 { return amounts }
 	const unknown = -1
 	for _, test := range []struct {
 		name         string
 		signal       pressure.Signal
-		over, within []Reclaim
+		over, within []int64
 		anyHelps     bool
 		want         string
 	}{
@@ -110,39 +102,54 @@ func TestCovered(t *testing.T) {
 		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), false, "none"},
 		{"a stall", stall, of(unknown), nil, false, "those over their requests"},
 	} {
-		short := Shortage{Missing: 60, MissingToLine: 50, Needed: 100, Meanwhile: 5}
-		covered, byExceeding := short.Covered(test.signal, test.over, test.within, test.anyHelps)
+		short := shortage{Missing: 60, Needed: 100, Required: 55}
+		if test.signal.OnDisk() {
+			short.Required = short.Needed
+		}
+		covered, byExceeding := short.covered(test.signal, ends(test.signal, test.over), ends(test.signal, test.within), test.anyHelps)
 		if got := map[[2]bool]string{{false, false}: "none", {true, true}: "those over their requests", {true, false}: "all"}[[2]bool{covered, byExceeding}]; got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
 }
 
+// ends are what the ends of pods should free of a signal; a negative amount is not known.
+func ends(signal pressure.Signal, amounts []int64) (all []pressure.Amounts) {
+	for _, amount := range amounts {
+		expected := pressure.Amounts{}
+		if amount >= 0 {
+			expected = expected.With(signal, amount)
+		}
+		all = append(all, expected)
+	}
+	return all
+}
+
 // One that is not known may be all that is needed.
 func TestUnknownReclaimIsNotNothing(t *testing.T) {
 	t.Parallel()
-	unknown, small, large := Reclaim{}, Reclaim{1, true}, Reclaim{100, true}
+	const memory, unknown, small, large = pressure.MemoryAvailable, -1, 1, 100
 	for name, test := range map[string]struct {
-		candidates []Reclaim
+		candidates []int64
 		want       bool
 	}{
-		"unknown alone":           {[]Reclaim{unknown}, true},
-		"a small one and unknown": {[]Reclaim{small, unknown}, true},
-		"a large one":             {[]Reclaim{large}, true},
-		"a small one alone":       {[]Reclaim{small}, false},
+		"unknown alone":           {[]int64{unknown}, true},
+		"a small one and unknown": {[]int64{small, unknown}, true},
+		"a large one":             {[]int64{large}, true},
+		"a small one alone":       {[]int64{small}, false},
 		"none":                    {nil, false},
 	} {
-		if got := Suffice(100, test.candidates); got != test.want {
+		if got := Suffice(memory, 100, ends(memory, test.candidates)); got != test.want {
 			t.Errorf("%s: suffice %t, want %t", name, got, test.want)
 		}
 	}
-	if Suffice(math.MaxInt64, []Reclaim{large}) {
+	if Suffice(memory, math.MaxInt64, ends(memory, []int64{large})) {
 		t.Error("a hundred suffice for everything")
 	}
-	if r := ReclaimOf(pressure.NodeFSAvailable, pressure.Amounts{}.With(pressure.ImageFSAvailable, 5)); r.Known {
+	if _, known := ReclaimOf(pressure.NodeFSAvailable, pressure.Amounts{}.With(pressure.ImageFSAvailable, 5)); known {
 		t.Error("a signal that is missing in the books counts as known")
 	}
-	if r := ReclaimOf(pressure.MemoryStall, pressure.Amounts{}.With(pressure.MemoryStall, 1<<40)); r.Known {
+	if _, known := ReclaimOf(pressure.MemoryStall, pressure.Amounts{}.With(pressure.MemoryStall, 1<<40)); known {
 		t.Error("what ends a stall counts as known")
 	}
 }

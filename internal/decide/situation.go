@@ -88,23 +88,6 @@ type Situation struct {
 	Uses *Uses
 }
 
-// Resource returns what the node is short of.
-func (s *Situation) Resource() Resource {
-	return ResourceOf(s.Pressure.Threshold.Signal, s.Pressure.Observed)
-}
-
-// Shortage returns the figures of the pressure with what is relied on.
-func (s *Situation) Shortage() Shortage {
-	expected, _ := s.reliedOn(&s.Pressure)
-	return ShortageOf(&s.Pressure, expected)
-}
-
-// Required is [Shortage.Required] of the pressure with what is relied on.
-func (s *Situation) Required() int64 {
-	short := s.Shortage()
-	return short.Required(s.Pressure.Threshold.Signal)
-}
-
 // newPlan begins the record of the decision, and how it would be carried out.
 func (s *Situation) newPlan() Plan {
 	return Plan{
@@ -168,11 +151,6 @@ type Uses struct {
 	Outdated Outdated
 }
 
-// reclaim is [ReclaimOf] what a pod's end should free, by its UID; not known for a pod that was not read.
-func (u *Uses) reclaim(signal pressure.Signal, uid string) Reclaim {
-	return ReclaimOf(signal, u.ByUID[uid].Expected)
-}
-
 // Facts joins what the API server and the node know of each pod, in the order of the pods.
 func (u *Uses) Facts(signal pressure.Signal, pods []*nodepods.Pod, self nodepods.Self) []rank.Pod {
 	facts := make([]rank.Pod, 0, len(pods))
@@ -201,12 +179,9 @@ func (r Resource) Known() bool {
 	return r.Kind == pressure.MemoryKind || r.Kind == pressure.PIDKind || r.Device != 0
 }
 
-// ResourceOf returns what the signal's reading is about.
-func ResourceOf(signal pressure.Signal, seen pressure.Observation) Resource {
-	if !signal.OnDisk() {
-		return Resource{Kind: signal.Kind()}
-	}
-	return Resource{Kind: signal.Kind(), Device: seen.Device}
+// ResourceOf returns what a node under that pressure is short of.
+func ResourceOf(p *pressure.Pressure) Resource {
+	return Resource{Kind: p.Threshold.Signal.Kind(), Device: p.Observed.Device}
 }
 
 // RankedBy returns what pods are ranked by when the signal is under pressure.

@@ -38,14 +38,6 @@ func ReturnsWithin(signal pressure.Signal) time.Duration {
 	return ShownWithin
 }
 
-// PatienceOf returns how long a pressure relies on a victim; 0 is to its deadline.
-func PatienceOf(p *pressure.Pressure) time.Duration {
-	if p.Threshold.Hard {
-		return HardPatience
-	}
-	return 0
-}
-
 // EscalationTries is how many requests are sent to end one victim sooner while the API server does
 // not answer, or is overloaded. A refusal is an answer: there is no second request.
 const EscalationTries = 3
@@ -66,7 +58,8 @@ const (
 
 // Victim is one pod that is in flight, and what its end should free.
 type Victim struct {
-	// Namespace, Name and UID identify the victim. Namespace and Name are "" when Unlisted.
+	// Namespace, Name and UID identify the victim. Namespace and Name are "" where the API server does not
+	// list the pod any more, if it ever did: all that is known of it is a cgroup.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UID       string `json:"uid"`
@@ -103,9 +96,6 @@ type Victim struct {
 	EscalationsSent int       `json:"escalationsSent,omitempty"`
 	// DryRun says that the victim is not really in flight: it counts as ended from its deadline on.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Unlisted says that the API server does not list the pod any more, if it ever did: all
-	// that is known of it is a cgroup.
-	Unlisted bool `json:"unlisted,omitempty"`
 	// Evacuating says that admission moves the pod away by its own means and that nothing shows
 	// whether it does: it counts to its deadline.
 	Evacuating bool `json:"evacuating,omitempty"`
@@ -115,7 +105,7 @@ type Victim struct {
 
 // Key names the victim: namespace/name, or the UID where no name is known.
 func (v *Victim) Key() string {
-	if v.Unlisted {
+	if v.Name == "" {
 		return v.UID
 	}
 	return v.Namespace + "/" + v.Name
@@ -130,26 +120,25 @@ func (v *Victim) MayEscalate() bool {
 	return v.Signal != "" && v.Escalated.IsZero() && v.EscalationsSent < EscalationTries
 }
 
-// ReliedOn reports whether the victim's end is still waited for: it is not stuck, and its eviction
-// was requested no longer than patience ago; 0 means that there is no such limit. A pod that others
-// end is waited for to its deadline.
-func (v *Victim) ReliedOn(now time.Time, patience time.Duration) bool {
-	asked := v.Accepted
+// ReliedOn reports whether a pressure still waits for the victim's end: it is not stuck, and under hard
+// pressure its eviction was requested no longer than [HardPatience] ago. A pod that others end is waited
+// for to its deadline.
+func (v *Victim) ReliedOn(p *pressure.Pressure) bool {
+	asked, now := v.Accepted, p.SampleTime
 	if v.Escalated.After(asked) {
 		asked = v.Escalated
 	}
-	return !v.Stuck(now) && (v.Signal == "" || patience <= 0 || now.Sub(asked) <= patience)
+	return !v.Stuck(now) && (v.Signal == "" || !p.Threshold.Hard || now.Sub(asked) <= HardPatience)
 }
 
-// Relied returns what the victims that are relied on should still free of the signal, in
-// its unit, and whether there are any; see [Victim.ReliedOn].
-func Relied(victims []Victim, signal pressure.Signal, now time.Time, patience time.Duration) (expected int64, relied bool) {
+// Relied returns what the victims that a pressure relies on should still free of its signal, in its unit.
+func Relied(victims []Victim, p *pressure.Pressure) (expected int64) {
 	for i := range victims {
-		if v := &victims[i]; v.ReliedOn(now, patience) {
-			expected, relied = expected+v.Expected.At(signal), true
+		if v := &victims[i]; v.ReliedOn(p) {
+			expected += v.Expected.At(p.Threshold.Signal)
 		}
 	}
-	return expected, relied
+	return expected
 }
 
 // Ended is a victim that evictd evicted and that has ended.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -25,38 +26,23 @@ const (
 	WithinRequestsNever WithinRequests = "never"
 )
 
-// Remainder is what is left of a signal that is under pressure, in its unit.
-type Remainder struct {
-	// Hard says that the threshold is a hard one; Line is where it lies.
-	Hard            bool
-	Available, Line int64
-	// Kubelet is where the kubelet evicts, in evictd's measure; 0 where that is not known.
-	Kubelet int64
-}
-
 // RunsOut reports whether the node is near exhaustion: a hard threshold is met, and less than half of it
-// is left, or the kubelet's threshold is met.
-func (r *Remainder) RunsOut() bool {
-	return r.Hard && r.Available < r.Line && (r.Available < r.Line/2 || r.Available <= r.Kubelet)
-}
-
-// remainder returns what is left of the signal.
-func (s *Situation) remainder() Remainder {
-	p := &s.Pressure
-	return Remainder{
-		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Kubelet: s.Policy.KubeletLine(p, s.KubeletGap),
-	}
+// is left, or the kubelet's threshold is met. Kubelets is where that lies, in evictd's measure; 0 where it
+// is not known.
+func RunsOut(p *pressure.Pressure, kubelets int64) bool {
+	left := p.Observed.Available
+	return p.Threshold.Hard && left < p.Line && (left < p.Line/2 || left <= kubelets)
 }
 
 // withinRequests protects the pods within their requests until the node is near exhaustion, and holds the
 // decision where no candidate is left because of that.
 func withinRequests(s *Situation, d *Decision) (Hold, string) {
-	left := s.remainder()
-	withheld := s.Policy.WithinRequests.Withhold(&d.Ranking, left.RunsOut())
+	mode, kubelets := s.Policy.WithinRequests, s.Policy.KubeletLine(&s.Pressure, s.KubeletGap)
+	withheld := mode.Withhold(&d.Ranking, RunsOut(&s.Pressure, kubelets))
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
-	return HoldWithinRequests, AllWithinRequests(d, withheld, s.Policy.WithinRequests, &left)
+	return HoldWithinRequests, allWithinRequests(&s.Pressure, withheld, mode, kubelets)
 }
 
 // Withhold protects the pods within their requests that may not be evicted yet, and returns how
@@ -75,20 +61,20 @@ func (m WithinRequests) Withhold(ranking *rank.Ranking, nearExhaustion bool) (wi
 	return withheld
 }
 
-// AllWithinRequests says that the pods do not use up the node, where to look, and when one of them
+// allWithinRequests says that the pods do not use up the node, where to look, and when one of them
 // is evicted nevertheless.
-func AllWithinRequests(d *Decision, withheld int, mode WithinRequests, left *Remainder) string {
-	signal := d.Pressure.Threshold.Signal
+func allWithinRequests(p *pressure.Pressure, withheld int, mode WithinRequests, kubelets int64) string {
+	signal := p.Threshold.Signal
 	text := fmt.Sprintf("all %d pods that could be evicted use no more than they requested: look at %s", withheld, elsewhere(signal))
 	switch {
 	case mode == WithinRequestsAlways:
 		return text + "; none of them is evicted, because protect.withinRequests is always"
-	case !left.Hard:
+	case !p.Threshold.Hard:
 		return text + "; none of them is evicted for a soft threshold"
 	}
-	text += fmt.Sprintf("; one is evicted when less than %s is left", wording.Amount(signal, left.Line/2))
-	if left.Kubelet > 0 {
-		text += fmt.Sprintf(", or when the kubelet's threshold, %s, is met", wording.Amount(signal, left.Kubelet))
+	text += fmt.Sprintf("; one is evicted when less than %s is left", wording.Amount(signal, p.Line/2))
+	if kubelets > 0 {
+		text += fmt.Sprintf(", or when the kubelet's threshold, %s, is met", wording.Amount(signal, kubelets))
 	}
 	return text
 }

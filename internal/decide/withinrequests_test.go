@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -12,19 +13,21 @@ import (
 func TestRunsOut(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		left Remainder
-		want bool
+		soft           bool
+		left, kubelets int64
+		want           bool
 	}{
-		"below the line":                       {Remainder{Hard: true, Available: 99, Line: 100}, false},
-		"half of the line is left":             {Remainder{Hard: true, Available: 50, Line: 100}, false},
-		"less than half of it":                 {Remainder{Hard: true, Available: 49, Line: 100}, true},
-		"a soft threshold":                     {Remainder{Available: 49, Line: 100}, false},
-		"the line is regained":                 {Remainder{Hard: true, Available: 100, Line: 100, Kubelet: 150}, false},
-		"the kubelet's line is near":           {Remainder{Hard: true, Available: 61, Line: 100, Kubelet: 60}, false},
-		"the kubelet's line is met":            {Remainder{Hard: true, Available: 60, Line: 100, Kubelet: 60}, true},
-		"the kubelet's line is above evictd's": {Remainder{Hard: true, Available: 99, Line: 100, Kubelet: 150}, true},
+		"below the line":                       {false, 99, 0, false},
+		"half of the line is left":             {false, 50, 0, false},
+		"less than half of it":                 {false, 49, 0, true},
+		"a soft threshold":                     {true, 49, 0, false},
+		"the line is regained":                 {false, 100, 150, false},
+		"the kubelet's line is near":           {false, 61, 60, false},
+		"the kubelet's line is met":            {false, 60, 60, true},
+		"the kubelet's line is above evictd's": {false, 99, 150, true},
 	} {
-		if got := test.left.RunsOut(); got != test.want {
+		p := pressure.Pressure{Line: 100, Threshold: pressure.Threshold{Hard: !test.soft}, Observed: pressure.Observation{Available: test.left}}
+		if got := RunsOut(&p, test.kubelets); got != test.want {
 			t.Errorf("%s: runs out: %v, want %v", name, got, test.want)
 		}
 	}

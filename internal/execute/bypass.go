@@ -8,6 +8,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // budgets are the budgets that were read, by namespace and name.
@@ -82,16 +83,16 @@ func (r *run) deletePast(ctx context.Context, victim *candidate, budget *evict.B
 // A pod that something else refused may have been counted on before.
 func (r *run) insufficient(blocked []*candidate) bool {
 	signal := r.plan.Decision.Pressure.Threshold.Signal
-	reclaims := make([]decide.Reclaim, 0, len(blocked))
+	ends := make([]pressure.Amounts, 0, len(blocked))
 	for _, c := range blocked {
-		reclaims = append(reclaims, c.Reclaim)
+		ends = append(ends, c.Expected)
 	}
-	if decide.Suffice(r.plan.Required, reclaims) {
+	if decide.Suffice(signal, r.plan.Required, ends) {
 		return false
 	}
 	r.report.BestEffort = decide.BestEffortInsufficientReclaim
 	r.report.Detail = fmt.Sprintf("no pod bypasses a PDB: all %d candidates that PDBs block could free %s of the %s that are needed",
-		len(blocked), wording.Amount(signal, decide.Total(reclaims)), wording.Amount(signal, r.plan.Required))
+		len(blocked), wording.Amount(signal, decide.Total(signal, ends)), wording.Amount(signal, r.plan.Required))
 	return true
 }
 

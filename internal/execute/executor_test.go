@@ -15,6 +15,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 func errPlanted() error { return errors.New("planted") }
@@ -69,7 +70,7 @@ func TestTheOrderOfARun(t *testing.T) {
 		}, []string{"budget web", "save a", "intent a", "evict a"}, ""},
 		{"a bypass that would not suffice", func(f *fake, p *decide.Plan) {
 			p.BypassPDB, p.Required, p.Candidates = true, 100, p.Candidates[:1]
-			p.Candidates[0].Reclaim = decide.Reclaim{Amount: 99, Known: true}
+			p.Candidates[0].Expected = pressure.Amounts{}.With(pressure.MemoryAvailable, 99)
 			f.answers = map[string]evict.Result{"a": blocked}
 		}, []string{"save a", "intent a", "evict a"}, "InsufficientReclaim"},
 	} {

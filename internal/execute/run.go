@@ -128,13 +128,13 @@ func (r *run) awaitTaint(ctx context.Context) {
 // tooFew reports whether the candidates from one on could not free what is required: the one that would
 // have was refused, and the others would be evicted without effect.
 func (r *run) tooFew(from int) bool {
-	var left []decide.Reclaim
+	var left []pressure.Amounts
 	for _, c := range r.candidates[from:] {
 		if !c.BlockedByPDB {
-			left = append(left, c.Reclaim)
+			left = append(left, c.Expected)
 		}
 	}
-	if decide.Suffice(r.plan.Required, left) {
+	if decide.Suffice(r.plan.Decision.Pressure.Threshold.Signal, r.plan.Required, left) {
 		return false
 	}
 	r.note(fmt.Sprintf("%d more were not tried: together they could not free what is missing", len(left)))

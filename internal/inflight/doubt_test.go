@@ -185,8 +185,8 @@ func TestRestoredRequestsSayTheSame(t *testing.T) {
 		}
 	}
 	same, _ := restarted(t, before, at(10*time.Second))
-	own, others := before.Doubts(first.Resource(), at(10*time.Second))
-	again, againOthers := same.Doubts(first.Resource(), at(10*time.Second))
+	own, others := before.Doubts(decide.ResourceOf(&first.Pressure), at(10*time.Second))
+	again, againOthers := same.Doubts(decide.ResourceOf(&first.Pressure), at(10*time.Second))
 	everything := cmp.Exporter(func(reflect.Type) bool { return true })
 	if diff := cmp.Diff(own, again, everything); diff != "" {
 		t.Errorf("own (-before +after):\n%s", diff)

@@ -95,7 +95,7 @@ func (t *Tracker) Doubts(about decide.Resource, now time.Time) (own *decide.InDo
 	for _, v := range t.victims {
 		switch {
 		case v.Phase != decide.Requested:
-		case v.Request.Resource() == about:
+		case decide.ResourceOf(&v.Request.Pressure) == about:
 			own = v.Request
 		case v.Request.MayBeOurs(now):
 			others = append(others, *v.Request)
@@ -131,7 +131,7 @@ func (t *Tracker) Reconcile(now time.Time) []*decide.InDoubt {
 // for the first one before it deletes the pod. A request for the same pod continues the row of
 // attempts.
 func (t *Tracker) learnDoubt(d *decide.Decision, r *decide.Report, now time.Time) {
-	before, _ := t.Doubts(d.Resource(), now)
+	before, _ := t.Doubts(decide.ResourceOf(&d.Pressure), now)
 	if before != nil && (r.InDoubt != nil || !before.MayStillApply(now)) {
 		t.drop(func(v *decide.Victim) bool { return v.Request == before })
 	}

@@ -83,6 +83,11 @@ func situation(signal pressure.Signal, now time.Time, uses *decide.Uses) *decide
 	}}
 }
 
+// short is a pressure of a signal.
+func short(signal pressure.Signal, now time.Time, hard bool) *pressure.Pressure {
+	return &pressure.Pressure{Threshold: pressure.Threshold{Signal: signal, Hard: hard}, SampleTime: now}
+}
+
 // measured takes what a pod holds by a new measurement.
 func measured(t *Tracker, uid string, holds pressure.Amounts) {
 	t.Measured(situation(pressure.MemoryAvailable, at(0), &decide.Uses{ByUID: map[string]decide.Use{uid: {Known: true, Expected: holds}}}))

@@ -33,19 +33,19 @@ func TestOneClockForWhatOthersEnd(t *testing.T) {
 func TestVictimsAsAPressureSeesThem(t *testing.T) {
 	t.Parallel()
 	tracker := on(&node{})
-	long, short, mine := victim("long", 1), victim("short", 1), own("own", 1)
+	long, brief, mine := victim("long", 1), victim("brief", 1), own("own", 1)
 	long.Deadline, mine.Deadline = at(time.Hour), at(time.Hour)
-	for _, v := range []decide.Victim{long, short, mine} {
+	for _, v := range []decide.Victim{long, brief, mine} {
 		tracker.Accept(v)
 	}
 	s := situation(pressure.MemoryAvailable, at(0), nil)
 	s.Met = at(-time.Second)
-	want := map[string]time.Time{"long": at(decide.HardPatience - time.Second), "short": short.Deadline, "own": at(time.Hour)}
+	want := map[string]time.Time{"long": at(decide.HardPatience - time.Second), "brief": brief.Deadline, "own": at(time.Hour)}
 	for _, v := range tracker.For(s) {
 		if !v.Deadline.Equal(want[v.UID]) {
 			t.Errorf("%s counts until %v, want %v", v.UID, v.Deadline, want[v.UID])
 		}
-		if v.Signal == "" && !v.ReliedOn(v.Deadline, time.Second) {
+		if v.Signal == "" && !v.ReliedOn(short(pressure.MemoryAvailable, v.Deadline, true)) {
 			t.Errorf("%s is not relied on to its deadline", v.UID)
 		}
 	}

@@ -39,8 +39,8 @@ func (t *Tracker) follow(v *decide.Victim) {
 		return
 	}
 	r := &reclaim{signal: signal}
-	if expected := decide.ReclaimOf(signal, v.Expected); expected.Known {
-		r.expected = &expected.Amount
+	if expected, known := decide.ReclaimOf(signal, v.Expected); known {
+		r.expected = &expected
 	}
 	if t.reclaims == nil {
 		t.reclaims = map[string]*reclaim{}

@@ -30,8 +30,8 @@ func (t *Tracker) SimulatedAmount(signal pressure.Signal) int64 {
 	all := int64(0)
 	for _, v := range t.victims {
 		if simulated(v) {
-			if held := decide.ReclaimOf(signal, v.Expected); held.Known {
-				all += held.Amount
+			if held, known := decide.ReclaimOf(signal, v.Expected); known {
+				all += held
 			}
 		}
 	}

@@ -107,7 +107,7 @@ func (t *Tracker) others(s *decide.Situation, until time.Time) []decide.Victim {
 	}
 	for uid, use := range s.Uses.Unlisted {
 		if !use.Emptied && use.Expected.At(signal) > 0 && !t.Terminates(uid) {
-			add(decide.Victim{UID: uid, Unlisted: true}, use)
+			add(decide.Victim{UID: uid}, use)
 		}
 	}
 	slices.SortFunc(others, func(a, b decide.Victim) int { return strings.Compare(a.UID, b.UID) })

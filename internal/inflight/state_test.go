@@ -51,8 +51,8 @@ func happen(l *Tracker, r *rand.Rand, now time.Time) {
 
 // says returns everything that the ledger reports at a given time.
 func says(l *Tracker, now time.Time) map[string]any {
-	expected, relied := decide.Relied(l.All(), pressure.MemoryAvailable, now, time.Minute)
-	return map[string]any{"in flight": l.All(), "last end": l.LastEnd().UnixNano(), "relied": fmt.Sprint(expected, relied)}
+	expected := decide.Relied(l.All(), short(pressure.MemoryAvailable, now, true))
+	return map[string]any{"in flight": l.All(), "last end": l.LastEnd().UnixNano(), "relied": expected}
 }
 
 // Guards invariant 9: whatever has happened before, a process that was restarted and one that

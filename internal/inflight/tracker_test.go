@@ -11,9 +11,9 @@ import (
 )
 
 // covers reports whether what is relied on should free at least the deficit of the signal.
-func covers(tracker *Tracker, signal pressure.Signal, deficit int64, now time.Time, patience time.Duration) bool {
-	expected, relied := decide.Relied(tracker.All(), signal, now, patience)
-	return relied && expected >= deficit
+func covers(tracker *Tracker, signal pressure.Signal, deficit int64, now time.Time, hard bool) bool {
+	expected := decide.Relied(tracker.All(), short(signal, now, hard))
+	return expected > 0 && expected >= deficit
 }
 
 func TestLedgerCovers(t *testing.T) {
@@ -37,10 +37,10 @@ func TestLedgerCovers(t *testing.T) {
 			for _, v := range test.victims {
 				tracker.Accept(v)
 			}
-			if got := covers(tracker, pressure.MemoryAvailable, test.deficit, at(test.at), 0); got != test.want {
+			if got := covers(tracker, pressure.MemoryAvailable, test.deficit, at(test.at), false); got != test.want {
 				t.Errorf("covers = %v, want %v", got, test.want)
 			}
-			if covers(tracker, pressure.NodeFSAvailable, 1, at(test.at), 0) {
+			if covers(tracker, pressure.NodeFSAvailable, 1, at(test.at), false) {
 				t.Error("memory covers a disk deficit")
 			}
 		})
@@ -91,14 +91,14 @@ func TestTheNewestMeasurementCounts(t *testing.T) {
 	tracker.Accept(victim("a", 100))
 	measured(tracker, "absent", memory(1000))
 	tracker.Accept(decide.Victim{UID: "a", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 500)})
-	if !covers(tracker, pressure.MemoryAvailable, 100, at(0), 0) || !covers(tracker, pressure.NodeFSAvailable, 500, at(0), 0) {
+	if !covers(tracker, pressure.MemoryAvailable, 100, at(0), false) || !covers(tracker, pressure.NodeFSAvailable, 500, at(0), false) {
 		t.Errorf("in flight: %+v, want the first figure of memory and the new one of the disk", tracker.All())
 	}
 	measured(tracker, "a", memory(30))
-	if covers(tracker, pressure.MemoryAvailable, 31, at(0), 0) || !covers(tracker, pressure.MemoryAvailable, 30, at(0), 0) {
+	if covers(tracker, pressure.MemoryAvailable, 31, at(0), false) || !covers(tracker, pressure.MemoryAvailable, 30, at(0), false) {
 		t.Errorf("in flight: %+v, want the newest figure of memory", tracker.All())
 	}
-	if !covers(tracker, pressure.NodeFSAvailable, 500, at(0), 0) {
+	if !covers(tracker, pressure.NodeFSAvailable, 500, at(0), false) {
 		t.Error("a measurement of memory made the disk's figure forgotten")
 	}
 }
@@ -109,13 +109,13 @@ func TestPatienceRunsOut(t *testing.T) {
 	patient.Deadline = at(time.Hour)
 	tracker := on(&node{})
 	tracker.Accept(patient)
-	if !covers(tracker, pressure.MemoryAvailable, 100, at(time.Minute), time.Minute) {
+	if !covers(tracker, pressure.MemoryAvailable, 100, at(decide.HardPatience), true) {
 		t.Error("not relied on although the patience has not run out")
 	}
-	if covers(tracker, pressure.MemoryAvailable, 100, at(time.Minute+1), time.Minute) {
+	if covers(tracker, pressure.MemoryAvailable, 100, at(decide.HardPatience+1), true) {
 		t.Error("relied on although the patience has run out")
 	}
-	if !covers(tracker, pressure.MemoryAvailable, 100, at(30*time.Minute), 0) {
+	if !covers(tracker, pressure.MemoryAvailable, 100, at(30*time.Minute), false) {
 		t.Error("not relied on before its deadline, although there is no other limit")
 	}
 }
@@ -153,9 +153,9 @@ func TestTheFirstDeadlineCounts(t *testing.T) {
 func TestReliedOn(t *testing.T) {
 	t.Parallel()
 	v := decide.Victim{Signal: "memory.available", Accepted: at(0), Deadline: at(time.Hour)}
-	short := v
-	short.Deadline = at(10 * time.Second)
-	again := short
+	brief := v
+	brief.Deadline = at(10 * time.Second)
+	again := brief
 	again.Escalated, again.Deadline = at(2*time.Minute), at(3*time.Minute)
 	for _, test := range []struct {
 		name   string
@@ -163,18 +163,18 @@ func TestReliedOn(t *testing.T) {
 		at     time.Duration
 		want   bool
 	}{
-		{"within patience and deadline", v, time.Minute, true},
-		{"over patience", v, time.Minute + 1, false},
-		{"over its deadline", short, 11 * time.Second, false},
+		{"within patience and deadline", v, decide.HardPatience, true},
+		{"over patience", v, decide.HardPatience + 1, false},
+		{"over its deadline", brief, 11 * time.Second, false},
 		{"evicted again", again, 3 * time.Minute, true},
 		{"evicted again, and over that deadline", again, 3*time.Minute + 1, false},
 	} {
-		if got := test.victim.ReliedOn(at(test.at), time.Minute); got != test.want {
+		if got := test.victim.ReliedOn(short(pressure.MemoryAvailable, at(test.at), true)); got != test.want {
 			t.Errorf("%s: relied on %v, want %v", test.name, got, test.want)
 		}
 	}
-	if !v.ReliedOn(at(time.Hour), 0) {
-		t.Error("without patience a victim is relied on to its deadline")
+	if !v.ReliedOn(short(pressure.MemoryAvailable, at(time.Hour), false)) {
+		t.Error("soft pressure does not rely on a victim to its deadline")
 	}
 }
 
@@ -209,7 +209,7 @@ func TestEscalation(t *testing.T) {
 			sent++
 		}
 		got := tracker.All()
-		if sent != test.requests || len(got) != 1 || got[0].ReliedOn(at(82*time.Second), time.Hour) != test.escalated || (got[0].GraceSeconds == 7) != test.escalated {
+		if sent != test.requests || len(got) != 1 || got[0].ReliedOn(short(pressure.MemoryAvailable, at(82*time.Second), true)) != test.escalated || (got[0].GraceSeconds == 7) != test.escalated {
 			t.Errorf("%s: %d requests, then %+v; want %d, and relied on again %v", test.outcome, sent, got, test.requests, test.escalated)
 		}
 	}

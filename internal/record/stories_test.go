@@ -284,7 +284,7 @@ func victimStories() []story {
 		{"a stuck victim is told once, on the pod where evictd evicted it; one that is stuck anew is told anew", func(r *rig) {
 			own, others, forgotten := ended().Victim, ended().Victim, ended().Victim
 			others.Name, others.UID, others.Signal = "drained", "uid-drained", ""
-			forgotten.Namespace, forgotten.Name, forgotten.UID, forgotten.Unlisted = "", "", "uid-forgotten", true
+			forgotten.Namespace, forgotten.Name, forgotten.UID = "", "", "uid-forgotten"
 			all := []decide.Victim{own, others, forgotten}
 			r.Ledger(own.Deadline, all, 3, 4)
 			r.show()

@@ -47,7 +47,7 @@ func (r *Recorder) Ledger(now time.Time, bookings []decide.Victim, blocked, misc
 // on a pod that evictd evicted.
 func (r *Recorder) sayStuck(b *decide.Victim) {
 	r.logger.Warn("victim does not end", with("victim", b.Key(), "uid", b.UID, "accepted", b.Accepted.UTC(), "deadline", b.Deadline.UTC())...)
-	if b.Signal != "" && !b.Unlisted {
+	if b.Signal != "" && b.Name != "" {
 		r.tell(podReference(b.Namespace, b.Name, b.UID), reasonStuck, "{signal}", b.Signal, "{deadline}", b.Deadline.UTC().Format(time.RFC3339))
 	}
 }

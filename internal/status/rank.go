@@ -107,16 +107,16 @@ func (d *Document) runsOut(signal pressure.Signal) bool {
 	if err != nil || s == nil || s.Available == nil || s.Capacity == nil {
 		return false // what is not known makes no candidate
 	}
-	left := decide.Remainder{Available: *s.Available}
+	p, kubelets := pressure.Pressure{Observed: pressure.Observation{Available: *s.Available}}, int64(0)
 	if s.KubeletLine != nil {
-		left.Kubelet = *s.KubeletLine
+		kubelets = *s.KubeletLine
 	}
 	for i := range thresholds {
 		if t := &thresholds[i]; t.Hard && t.Signal == signal {
-			left.Hard, left.Line = true, max(left.Line, t.Quantity.Of(*s.Capacity))
+			p.Threshold.Hard, p.Line = true, max(p.Line, t.Quantity.Of(*s.Capacity))
 		}
 	}
-	return left.RunsOut()
+	return decide.RunsOut(&p, kubelets)
 }
 
 // backsOff protects a pod whose eviction was refused, and says of one that its owner's limit keeps it.
