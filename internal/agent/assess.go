@@ -56,9 +56,7 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) decide.Plan {
 		return plan
 	}
 	s.InFlight, s.Images = a.victims.For(s), a.measurer.Images(s)
-	if a.options.KubeletGap != nil && s.Pressure.Threshold.Signal == pressure.MemoryAvailable {
-		s.KubeletGap = a.options.KubeletGap(s.Pressure.SampleTime)
-	}
+	s.KubeletLine = a.kubeletLine(s.Pressure.Threshold.Signal, s.Pressure.Observed.Capacity, s.Pressure.SampleTime)
 	return plan
 }
 

@@ -124,7 +124,10 @@ func (a *Agent) addSignals(d *status.Document) {
 		now := seen.Of(signal)
 		s := status.Signal{Name: signal, State: now.State.String(), Under: a.documents.verdict.Under[signal], Thresholds: lines}
 		if now.State == pressure.Known {
-			s.Available, s.Capacity, s.KubeletLine = &now.Available, &now.Capacity, a.kubeletLine(signal, now, d.Time)
+			s.Available, s.Capacity = &now.Available, &now.Capacity
+			if line := a.kubeletLine(signal, now.Capacity, d.Time); line > 0 {
+				s.KubeletLine = &line
+			}
 		}
 		if now.Err != nil {
 			s.Reason = now.Err.Error()
@@ -164,17 +167,13 @@ func (a *Agent) linesOf(signal pressure.Signal, now pressure.Observation) []stat
 	return lines
 }
 
-// kubeletLine returns where the kubelet evicts; nil where that is not known.
-func (a *Agent) kubeletLine(signal pressure.Signal, seen pressure.Observation, now time.Time) *int64 {
+// kubeletLine returns where the kubelet evicts, in evictd's measure; 0 where that is not known.
+func (a *Agent) kubeletLine(signal pressure.Signal, capacity int64, now time.Time) int64 {
 	gap := int64(0)
 	if signal == pressure.MemoryAvailable && a.options.KubeletGap != nil && len(a.policy.KubeletHard) > 0 {
 		gap = a.options.KubeletGap(now)
 	}
-	line := a.policy.KubeletLine(&pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}, Observed: seen}, gap)
-	if line == 0 {
-		return nil
-	}
-	return &line
+	return a.policy.KubeletLine(signal, capacity, gap)
 }
 
 // addPods adds the pods with what they use, read now. Of those that have finished it leaves the most out.

@@ -186,7 +186,7 @@ func (t *Tracker) Pod(s *decide.Situation, pod *rank.Pod, bypassPDB bool) (decid
 	if w.PDB != "" {
 		detail = fmt.Sprintf("the last answer of PodDisruptionBudget %s was %s", w.PDB, w.Why)
 	}
-	return decide.Wait{Until: w.Until, Detail: detail, Outcome: w.Why, PDB: w.PDB}, true
+	return decide.Wait{Until: w.Until, Detail: detail, PDB: w.PDB}, true
 }
 
 // Server returns why no request may be sent to the API server now.

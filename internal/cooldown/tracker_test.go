@@ -2,6 +2,7 @@ package cooldown
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,7 +144,7 @@ func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 	in, stale := question{signal: pressure.MemoryAvailable, incident: "i-1", hard: true}, &decide.Report{Stale: true}
 	waits := func(tracker *Tracker, in question, after time.Duration) bool {
 		why, waits := tracker.Pod(in.at(at(after)), podOf("a"), false)
-		return waits && why.Outcome == evict.BudgetPending
+		return waits && strings.HasSuffix(why.Detail, " was "+string(evict.BudgetPending))
 	}
 	other, disk := in, in
 	other.incident, disk.signal = "i-2", pressure.NodeFSAvailable

@@ -134,45 +134,36 @@ type Outdated struct {
 	At      time.Time
 }
 
-// text says that a decision is based on such figures.
-func (o *Outdated) text(p *pressure.Pressure) string {
+// await holds a decision while newer figures may come, unless the disk would be full before a victim could
+// help.
+func (o *Outdated) await(p *pressure.Pressure, d *Decision) (Hold, string) {
 	age := "of unknown age"
 	if !o.At.IsZero() {
 		age = fmt.Sprintf("%v old", p.SampleTime.Sub(o.At).Round(time.Second))
 	}
-	return fmt.Sprintf("the figures of %d pods are from before the pressure; those of %s are %s", o.Pods, o.Example, age)
-}
-
-// usesKnown holds a decision while what the pods use is not known well enough.
-func usesKnown(s *Situation, d *Decision) (Hold, string) {
-	u := s.Uses
-	switch {
-	case u.Err != nil && (u.Requested.IsZero() || !s.Pressure.Threshold.Signal.OnDisk()):
-		return HoldUsageUnknown, u.Err.Error()
-	case s.Pressure.Threshold.Signal.OnDisk():
-		return s.diskKnown(d)
-	default:
-		return u.Unread.await()
-	}
-}
-
-// diskKnown holds a decision while a disk was not measured, and, unless it would be full before a victim
-// could help, while figures are from before the pressure.
-func (s *Situation) diskKnown(d *Decision) (Hold, string) {
-	u, p := s.Uses, &s.Pressure
-	switch {
-	case !s.DiskServes(u.Requested):
-		return HoldUsageUnknown, "measuring the pods' disk use"
-	case u.Err != nil:
-		return HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", u.Err)
-	case u.Outdated.Pods == 0:
-		return HoldNone, ""
-	}
-	text := u.Outdated.text(p)
+	text := fmt.Sprintf("the figures of %d pods are from before the pressure; those of %s are %s", o.Pods, o.Example, age)
 	if wait := RenewedWithin - p.SampleTime.Sub(p.Since); wait > 0 && !TooLate(p, wait) {
 		return HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", text, wait.Round(time.Second))
 	}
 	return d.passes(text)
+}
+
+// usesKnown holds a decision while what the pods use is not known well enough.
+func usesKnown(s *Situation, d *Decision) (Hold, string) {
+	u, onDisk := s.Uses, s.Pressure.Threshold.Signal.OnDisk()
+	switch {
+	case u.Err != nil && (u.Requested.IsZero() || !onDisk):
+		return HoldUsageUnknown, u.Err.Error()
+	case !onDisk:
+		return u.Unread.await()
+	case !s.DiskServes(u.Requested):
+		return HoldUsageUnknown, "measuring the pods' disk use"
+	case u.Err != nil:
+		return HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", u.Err)
+	case u.Outdated.Pods > 0:
+		return u.Outdated.await(&s.Pressure, d)
+	}
+	return HoldNone, ""
 }
 
 // Images is what is known of the images that no pod uses. The zero value is a pressure that has nothing
@@ -200,48 +191,41 @@ type Images struct {
 
 // imagesFirst holds a decision while images that no pod uses cover what is missing of the signal.
 func imagesFirst(s *Situation, d *Decision) (Hold, string) {
+	const unknown = "what images hold that no pod uses is not known, and no pod waits for it: "
 	i, p := &s.Images, &s.Pressure
-	signal, now, missing := p.Threshold.Signal, p.SampleTime, s.shortage().Missing
-	unknown := i.Requested.IsZero() || now.Sub(i.Requested) >= ImagesMaxAge
+	now, missing := p.SampleTime, s.shortage().Missing
+	known := !i.Requested.IsZero() && now.Sub(i.Requested) < ImagesMaxAge
 	switch {
-	case !i.Concern:
+	case !i.Concern, known && (i.Elsewhere || i.Bytes < missing):
 		return HoldNone, ""
-	case unknown && !i.Pending.IsZero() && i.Err == nil && now.Sub(i.Pending) < ImagesTimeout:
+	case known:
+		return i.await(p, missing, d)
+	case i.Err != nil:
+		return d.passes(unknown + wording.OneLine(i.Err.Error()))
+	case !i.Pending.IsZero() && now.Sub(i.Pending) < ImagesTimeout:
 		// Not ImagesFirst, whose Event is said once and with the figures.
 		return HoldUsageUnknown, "counting what images hold that no pod uses"
-	case unknown:
-		why := fmt.Sprintf("there was no answer within %v", ImagesTimeout)
-		if i.Err != nil {
-			why = wording.OneLine(i.Err.Error())
-		}
-		return d.passes("what images hold that no pod uses is not known, and no pod waits for it: " + why)
-	case i.Elsewhere || i.Bytes < missing:
-		return HoldNone, ""
 	}
-	wait, text := i.await(p, fmt.Sprintf("images that no pod uses hold %s, and %s are missing",
-		wording.Amount(signal, i.Bytes), wording.Amount(signal, missing)))
-	if !wait {
-		return d.passes(text)
-	}
-	return HoldImagesFirst, text
+	return d.passes(unknown + fmt.Sprintf("there was no answer within %v", ImagesTimeout))
 }
 
-// await reports whether the kubelet should still remove the images, and says why. Text says what they
-// hold.
-func (i *Images) await(p *pressure.Pressure, text string) (wait bool, why string) {
-	now, line := p.SampleTime, wording.Amount(p.Threshold.Signal, i.Line)
+// await holds a decision while the kubelet should still remove the images.
+func (i *Images) await(p *pressure.Pressure, missing int64, d *Decision) (Hold, string) {
+	signal, now := p.Threshold.Signal, p.SampleTime
+	text := fmt.Sprintf("images that no pod uses hold %s, and %s are missing: ", wording.Amount(signal, i.Bytes), wording.Amount(signal, missing))
 	if i.Line == 0 {
-		return false, text + ": the kubelet is not configured to remove images"
+		return d.passes(text + "the kubelet is not configured to remove images")
 	}
+	line, below, still := wording.Amount(signal, i.Line), now.Sub(i.Below), now.Sub(i.Still)
 	if i.Still.IsZero() {
-		return true, fmt.Sprintf("%s: the kubelet removes them below %s, before it evicts pods", text, line)
+		return HoldImagesFirst, text + "the kubelet removes them below " + line + ", before it evicts pods"
 	}
-	left := min(i.Within-now.Sub(i.Still), ImagesBound*i.Within-now.Sub(i.Below))
-	if left <= 0 || now.Sub(i.Still) >= ImagesLook && TooLate(p, 0) {
-		return false, fmt.Sprintf("%s: availability has been below %s, where the kubelet removes them, for %v, the last %v without a rise",
-			text, line, now.Sub(i.Below).Round(time.Second), now.Sub(i.Still).Round(time.Second))
+	left := min(i.Within-still, ImagesBound*i.Within-below)
+	if left <= 0 || still >= ImagesLook && TooLate(p, 0) {
+		return d.passes(text + fmt.Sprintf("availability has been below %s, where the kubelet removes them, for %v, the last %v without a rise",
+			line, below.Round(time.Second), still.Round(time.Second)))
 	}
-	return true, fmt.Sprintf("%s: the kubelet removes them below %s: waiting %v at most for a rise", text, line, left.Round(time.Second))
+	return HoldImagesFirst, text + fmt.Sprintf("the kubelet removes them below %s: waiting %v at most for a rise", line, left.Round(time.Second))
 }
 
 // Noise returns how far a disk's signal must rise to count, in its unit: logs, journals and

@@ -8,7 +8,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -115,7 +114,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 				measured(s, 0)
 			}},
 			{"a pod that was refused", decide.HoldBackingOff, func(s *decide.Situation) {
-				wait(s).pod = &decide.Wait{Outcome: evict.Denied}
+				wait(s).pod = &decide.Wait{}
 			}},
 			{"the limit of its owner", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).owner = &decide.Wait{} }},
 			{"a pod that holds too little", decide.HoldInsufficientReclaim, func(s *decide.Situation) { measured(s, 1) }},

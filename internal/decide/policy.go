@@ -57,12 +57,11 @@ func (p *Policy) overdueGrace() int64 {
 // KubeletLine returns the threshold at which the kubelet evicts at once, in evictd's measure of the
 // signal; 0 when that is not known. Gap is by how much memory.available is less by the kubelet's
 // definition than by the kernel's, in bytes.
-func (p *Policy) KubeletLine(now *pressure.Pressure, gap int64) int64 {
-	signal, line := now.Threshold.Signal, int64(0)
+func (p *Policy) KubeletLine(signal pressure.Signal, capacity, gap int64) (line int64) {
 	theirs, has := signal.Kubelets()
 	for i := range p.KubeletHard {
 		if t := &p.KubeletHard[i]; has && t.Signal == theirs {
-			line = max(line, t.Quantity.Of(now.Observed.Capacity))
+			line = max(line, t.Quantity.Of(capacity))
 		}
 	}
 	if line == 0 || signal != pressure.MemoryAvailable || p.MemoryAvailable != pressure.Kernel {

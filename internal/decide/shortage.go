@@ -70,8 +70,7 @@ func usedUp(p *pressure.Pressure, within time.Duration) int64 {
 // anyHelps reports whether a pod is evicted although all together may not suffice: near exhaustion, where
 // the kernel or the kubelet would end one.
 func (s *Situation) anyHelps() bool {
-	p := &s.Pressure
-	return RunsOut(p, s.Policy.KubeletLine(p, s.KubeletGap)) && !p.Threshold.Signal.OnDisk()
+	return RunsOut(&s.Pressure, s.KubeletLine) && !s.Pressure.Threshold.Signal.OnDisk()
 }
 
 // covered reports whether a pod may be evicted, by what the ends of the candidates free together, and

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
@@ -36,10 +35,9 @@ type Wait struct {
 	Until time.Time
 	// Detail is one sentence for people; "" where there is nothing to add.
 	Detail string
-	// Outcome is the refusal of a pod, and PDB the name of the PodDisruptionBudget in it; "" where none
-	// refused, or the answer did not name it.
-	Outcome evict.Outcome
-	PDB     string
+	// PDB is the name of the PodDisruptionBudget that refused a pod; "" where none did, or the answer did
+	// not name it.
+	PDB string
 }
 
 // Situation is all that is known when a pressure is dealt with.
@@ -77,9 +75,8 @@ type Situation struct {
 	// UnknownUntil is until when a victim may be in flight of which nothing is known; the zero time
 	// where all is known.
 	UnknownUntil time.Time
-	// KubeletGap is how much less memory.available is by the kubelet's definition than by the
-	// kernel's, in bytes; 0 where that is not known.
-	KubeletGap int64
+	// KubeletLine is where the kubelet evicts at once, see [Policy.KubeletLine]; 0 where that is not known.
+	KubeletLine int64
 
 	// Stalls is what is known of the pods' stalls, and Images of the images that no pod uses.
 	Stalls Stalls

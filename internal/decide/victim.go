@@ -84,7 +84,8 @@ type Victim struct {
 	// Deadline is when it should have ended: its grace period plus a margin. After it the victim is
 	// stuck and no longer relied on. For a pod that others end it is until when it counts.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Ended is when it was found to have ended; the zero time before.
+	// Ended is when it was found to have ended: the API server does not list it any more, and its cgroup
+	// does not exist. The zero time before.
 	Ended time.Time `json:"ended,omitzero"`
 	// GraceSeconds is the grace period that it was granted last; it means nothing for a
 	// pod that evictd found terminating.
@@ -145,9 +146,6 @@ func Relied(victims []Victim, p *pressure.Pressure) (expected int64) {
 type Ended struct {
 	// Victim is how it was booked; Victim.Signal is what it was evicted for.
 	Victim Victim
-	// Time is when it was found to have ended: the API server does not list it any more, and its
-	// cgroup does not exist.
-	Time time.Time
 	// Signal is what it was evicted for.
 	Signal pressure.Signal
 	// Expected is what it was expected to free of the signal when it was accepted, in
@@ -158,10 +156,10 @@ type Ended struct {
 }
 
 // Took returns how long it took, from its acceptance.
-func (e *Ended) Took() time.Duration { return e.Time.Sub(e.Victim.Accepted) }
+func (e *Ended) Took() time.Duration { return e.Victim.Ended.Sub(e.Victim.Accepted) }
 
 // Overran reports whether it ended after its deadline.
-func (e *Ended) Overran() bool { return e.Time.After(e.Victim.Deadline) }
+func (e *Ended) Overran() bool { return e.Victim.Ended.After(e.Victim.Deadline) }
 
 // Reclaimed compares what a victim's end should have freed with what the node got back,
 // both in the signal's unit.

@@ -37,12 +37,11 @@ func RunsOut(p *pressure.Pressure, kubelets int64) bool {
 // withinRequests protects the pods within their requests until the node is near exhaustion, and holds the
 // decision where no candidate is left because of that.
 func withinRequests(s *Situation, d *Decision) (Hold, string) {
-	mode, kubelets := s.Policy.WithinRequests, s.Policy.KubeletLine(&s.Pressure, s.KubeletGap)
-	withheld := mode.Withhold(&d.Ranking, RunsOut(&s.Pressure, kubelets))
+	withheld := s.Policy.WithinRequests.Withhold(&d.Ranking, RunsOut(&s.Pressure, s.KubeletLine))
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
-	return HoldWithinRequests, allWithinRequests(&s.Pressure, withheld, mode, kubelets)
+	return HoldWithinRequests, s.allWithinRequests(withheld)
 }
 
 // Withhold protects the pods within their requests that may not be evicted yet, and returns how
@@ -63,18 +62,19 @@ func (m WithinRequests) Withhold(ranking *rank.Ranking, nearExhaustion bool) (wi
 
 // allWithinRequests says that the pods do not use up the node, where to look, and when one of them
 // is evicted nevertheless.
-func allWithinRequests(p *pressure.Pressure, withheld int, mode WithinRequests, kubelets int64) string {
+func (s *Situation) allWithinRequests(withheld int) string {
+	p := &s.Pressure
 	signal := p.Threshold.Signal
 	text := fmt.Sprintf("all %d pods that could be evicted use no more than they requested: look at %s", withheld, elsewhere(signal))
 	switch {
-	case mode == WithinRequestsAlways:
+	case s.Policy.WithinRequests == WithinRequestsAlways:
 		return text + "; none of them is evicted, because protect.withinRequests is always"
 	case !p.Threshold.Hard:
 		return text + "; none of them is evicted for a soft threshold"
 	}
 	text += fmt.Sprintf("; one is evicted when less than %s is left", wording.Amount(signal, p.Line/2))
-	if kubelets > 0 {
-		text += fmt.Sprintf(", or when the kubelet's threshold, %s, is met", wording.Amount(signal, kubelets))
+	if s.KubeletLine > 0 {
+		text += fmt.Sprintf(", or when the kubelet's threshold, %s, is met", wording.Amount(signal, s.KubeletLine))
 	}
 	return text
 }

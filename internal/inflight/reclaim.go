@@ -64,7 +64,7 @@ func (t *Tracker) ObserveReclaim(now time.Time, ended []decide.Victim, sample fu
 	for i := range gone {
 		r := t.reclaims[gone[i].UID]
 		delete(t.reclaims, gone[i].UID)
-		victims = append(victims, decide.Ended{Victim: gone[i], Time: now, Signal: r.signal, Expected: r.expected, Reclaim: r.end(&read)})
+		victims = append(victims, decide.Ended{Victim: gone[i], Signal: r.signal, Expected: r.expected, Reclaim: r.end(&read)})
 	}
 	for uid, r := range t.reclaims {
 		r.observe(uid, &read)

@@ -112,6 +112,7 @@ func (t *Tracker) EndGone(now time.Time) []decide.Victim {
 	t.drop(func(v *decide.Victim) bool {
 		over := v.Phase == decide.Terminating && t.hasEnded(v, now)
 		if over {
+			v.Ended = now
 			ended = append(ended, *v)
 		}
 		return over
@@ -137,7 +138,7 @@ func (t *Tracker) end(v decide.Victim, now time.Time) {
 		t.lastEnd = now
 	}
 	if own || v.DryRun {
-		v.Phase, v.Ended = decide.Gone, now
+		v.Phase = decide.Gone
 		if !v.DryRun {
 			v.Expected, v.Before = t.unseen(&v), t.seen.Updated(v.Before).Updated(t.seen.OnDisk())
 		}

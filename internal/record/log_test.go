@@ -121,9 +121,9 @@ func ended() *decide.Ended {
 	return &decide.Ended{
 		Victim: decide.Victim{
 			Namespace: "shop", Name: "over", UID: "uid-over", Signal: "memory.available",
-			Accepted: start, Deadline: start.Add(45 * time.Second),
+			Accepted: start, Deadline: start.Add(45 * time.Second), Ended: start.Add(46 * time.Second),
 		},
-		Time: start.Add(46 * time.Second), Signal: pressure.MemoryAvailable, Expected: &expected,
+		Signal: pressure.MemoryAvailable, Expected: &expected,
 		Reclaim: &decide.Reclaimed{Expected: 290 * mi, Actual: 310 * mi},
 	}
 }

@@ -303,7 +303,7 @@ func victimStories() []story {
 			r.VictimEnded(first)
 			r.show()
 			unknown := ended()
-			unknown.Time, unknown.Signal, unknown.Reclaim = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
+			unknown.Victim.Ended, unknown.Signal, unknown.Reclaim = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
 			r.VictimEnded(unknown)
 			r.show()
 			less := ended()
