@@ -41,7 +41,7 @@ func (p *Plan) pass(s *Situation, gates ...gate) bool {
 // wait that needs no measurement. Otherwise its plan, which has no candidates, does not hold.
 func BeforeMeasuring(s *Situation) Plan {
 	plan := s.newPlan()
-	plan.pass(s, incompleteReading, lineHolds, podsUnsynced, podsStale, newerSample, softJitter, serverBackOff, requestInDoubt,
+	plan.pass(s, incompleteReading, lineHolds, podsKnown, newerSample, softJitter, serverBackOff, requestInDoubt,
 		unknownVictims, nodeLimit, stalledWithinOwnLimits)
 	return plan
 }
@@ -66,7 +66,7 @@ func Decide(s *Situation) Plan {
 	if plan.Escalation = s.escalation(); plan.Escalation != nil || !plan.pass(s, nodeLimit) {
 		return plan
 	}
-	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.Facts(), s.Policy.Rules)
+	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.facts(), s.Policy.Rules)
 	if !plan.pass(s, candidates, withinRequests, cooldowns, sufficient) {
 		return plan
 	}
@@ -102,14 +102,13 @@ func unknownVictims(s *Situation, _ *Decision) (Hold, string) {
 		wait.Round(100*time.Millisecond))
 }
 
-func podsUnsynced(s *Situation, _ *Decision) (Hold, string) {
-	return holdIf(s.Unsynced, HoldPodsNotSynced, "the API server has not sent the node's pods yet")
-}
-
-// podsStale refuses a list that is too old: a pod that was created since is not in it, and its
-// cgroup would be mistaken for that of a pod that the API server has deleted.
-func podsStale(s *Situation, _ *Decision) (Hold, string) {
-	if s.Stale != nil {
+// podsKnown holds a decision while there is no list of the pods, or it is too old: a pod that was created
+// since is not in it, and its cgroup would be mistaken for that of a pod that the API server has deleted.
+func podsKnown(s *Situation, _ *Decision) (Hold, string) {
+	switch {
+	case s.Unsynced:
+		return HoldPodsNotSynced, "the API server has not sent the node's pods yet"
+	case s.Stale != nil:
 		return HoldPodsStale, s.Stale.Error()
 	}
 	return HoldNone, ""
@@ -213,19 +212,16 @@ func (s *Situation) candidatesOf(d *Decision) []Candidate {
 
 // incompleteReading names a signal that the decision needs and that could not be read: no pod is evicted
 // from such a sample. A decision needs the signals of the same resource that have a threshold: a filesystem
-// that hangs does not affect decisions about memory.
+// that hangs does not affect decisions about memory. Of a disk it needs its own signal alone, because the
+// device of a filesystem that does not respond is not known.
 func incompleteReading(s *Situation, _ *Decision) (Hold, string) {
+	about := s.Pressure.Threshold.Signal
 	for i := range s.Policy.Thresholds {
 		signal := s.Policy.Thresholds[i].Signal
-		if seen := s.Sample.Of(signal); seen.State == pressure.Unknown && sameReadings(s.Pressure.Threshold.Signal, signal) {
+		needed := signal == about || !about.OnDisk() && signal.Kind() == about.Kind()
+		if seen := s.Sample.Of(signal); needed && seen.State == pressure.Unknown {
 			return HoldIncompleteReading, fmt.Sprintf("%v could not be read: %v", signal, seen.Err)
 		}
 	}
 	return HoldNone, ""
-}
-
-// sameReadings reports whether two signals are about one resource. For disks each signal counts
-// separately, because the device of a filesystem that does not respond is not known.
-func sameReadings(a, b pressure.Signal) bool {
-	return a == b || !a.OnDisk() && a.Kind() == b.Kind()
 }

@@ -72,13 +72,9 @@ func (p *Policy) KubeletLine(signal pressure.Signal, capacity, gap int64) (line 
 
 // GracePeriod returns a grace period as the API writes it, in seconds, limited to a year. The API
 // takes any int64; ten thousand million seconds would otherwise overflow to a time in the past, and
-// the victim would be stuck at once. A negative one means one second to the API server
-// (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
+// the victim would be stuck at once.
 func GracePeriod(seconds int64) time.Duration {
 	const year = 365 * 24 * 60 * 60
-	if seconds < 0 {
-		seconds = 1
-	}
 	return time.Duration(min(seconds, year)) * time.Second
 }
 

@@ -96,9 +96,9 @@ func (s *Situation) newPlan() Plan {
 	}
 }
 
-// Facts joins what the API server and the node report of each pod. A pod that is in flight, or
+// facts joins what the API server and the node report of each pod. A pod that is in flight, or
 // counts as ended, is terminating: the watch may not report it yet, or never.
-func (s *Situation) Facts() []rank.Pod {
+func (s *Situation) facts() []rank.Pod {
 	gone := make(map[string]bool, len(s.InFlight))
 	for i := range s.InFlight {
 		gone[s.InFlight[i].UID] = true
