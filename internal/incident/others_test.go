@@ -74,9 +74,4 @@ func TestIncidentsExpire(t *testing.T) {
 			t.Errorf("%v after: open %+v, want %d and none of the future", after, open, want)
 		}
 	}
-	kept[0].Signal = pressure.Signal(pressure.SignalCount)
-	var restarted Tracker
-	if restarted.Restore(kept, n.at); restarted.Any() {
-		t.Error("an incident of a signal that does not exist was restored")
-	}
 }

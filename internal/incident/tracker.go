@@ -168,8 +168,7 @@ const restoredFor = 24 * time.Hour
 func (t *Tracker) Restore(kept []Incident, now time.Time) {
 	for n := range kept {
 		i := kept[n]
-		expired := now.Sub(i.Short) >= restoredFor || int(i.Signal) >= pressure.SignalCount
-		if expired || t.of(i.Signal, pressure.Observation{Device: i.Resource.Device}) != nil {
+		if now.Sub(i.Short) >= restoredFor || t.of(i.Signal, pressure.Observation{Device: i.Resource.Device}) != nil {
 			continue
 		}
 		i.Began, i.Short = state.Restored(i.Began, now, 0), state.Restored(i.Short, now, 0)
