@@ -107,6 +107,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	})
 	d.taints = taint.New(d.clients.evicting.Nodes(), d.flags.nodeName, d.recorder) // by the client of evictions, which it precedes
 	d.acting = acting.New(d.clients.watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
+	d.recorder.SetHost(hostinfo.New(d.flags.hostRoot, d.host.kubepods, func(err error) { d.recorder.Failed(record.SourceHost, err) }))
 	options := agent.Options{
 		Policy:     policy,
 		Self:       self(),
@@ -117,7 +118,6 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Images:     &images{d.clients, d.flags.nodeName, d.host.dedicatedImageFS},
 		Evictor:    evict.New(d.clients.evicting.Core(), time.Now),
 		Recorder:   d.recorder,
-		Host:       hostinfo.New(d.flags.hostRoot, d.host.kubepods, func(err error) { d.recorder.Failed(record.SourceHost, err) }),
 		Wake:       d.wakers.Wake(),
 		Acting:     d.acting.Changed(),
 		KubeletGap: d.host.kubeletGap().at,

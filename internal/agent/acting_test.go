@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/acting"
-	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -153,13 +152,4 @@ func TestTaintsStayWhileActingIsNotKnown(t *testing.T) {
 			t.Errorf("%+v", w.want)
 		}
 	})
-}
-
-// A policy without an answer of its own leaves it to DryRun.
-func TestPolicyWithoutActingIsItsDryRun(t *testing.T) {
-	t.Parallel()
-	a := newAgent(t, newFakeNode(1000), Policy{Policy: decide.Policy{DryRun: true}})
-	if !a.policy.DryRun {
-		t.Error("the policy's dry run is lost")
-	}
 }

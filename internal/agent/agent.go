@@ -34,8 +34,9 @@ type Agent struct {
 	measurer  *measure.Measurer
 	executor  *execute.Executor
 	planned   *decide.Decision // the plan's that the executor carries out; nil when it has none
-	compared  time.Time        // when that was last compared with what the pods use
-	journal   journal
+	known     State            // what was remembered when it began
+	compared  time.Time        // when it was last compared with what the pods use
+	reload    chan func()
 	progress  progress
 	documents documents // for those who ask at /debug/status
 
@@ -43,14 +44,13 @@ type Agent struct {
 	victims   *inflight.Tracker
 	cooldown  *cooldown.Tracker
 	incidents *incident.Tracker
-	keeper    keeper
+	changed   bool // something of it was changed since it was kept
 }
 
 // active is the policy that decisions are made by, and what judges the node by it.
 type active struct {
 	policy  Policy       // with what Acting says for DryRun
-	acts    acting.State // what Acting said last; the zero State before
-	reload  chan func()
+	acts    acting.State // what Acting said last
 	judge   *pressure.Judge
 	pacer   *pressure.Pacer
 	watched time.Time // since when the node has been judged by this policy
@@ -58,30 +58,29 @@ type active struct {
 
 // New returns an agent that has not started.
 func New(options Options) (*Agent, error) {
-	if options.Sampler == nil || options.Pods == nil || options.Cgroups == nil ||
-		options.Evictor == nil || options.Recorder == nil || options.Random == nil {
+	if options.Sampler == nil || options.Pods == nil || options.Cgroups == nil || options.Evictor == nil ||
+		options.Recorder == nil || options.Random == nil || options.Policy.Acting == nil {
 		return nil, errors.New("building the agent: a part is missing")
 	}
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
+	if options.KubeletGap == nil {
+		options.KubeletGap = func(time.Time) int64 { return 0 }
+	}
 	a := &Agent{
-		options: options, active: active{reload: make(chan func())},
+		options: options, reload: make(chan func()), documents: documents{asks: make(chan statusAsk)},
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.Failed,
 		}),
-		journal:  journal{to: options.Recorder.Decision, host: options.Host},
 		cooldown: cooldown.New(options.Policy.Limits, options.Random),
 		incidents: incident.New(incident.Sources{
 			OOMKills: options.OOMKills, Pods: options.Pods.List, Fault: options.Recorder.Failed,
 		}),
-		documents: documents{asks: make(chan statusAsk)},
 	}
 	a.victims, a.executor = a.newVictims(), a.newExecutor()
-	a.keeper.to, a.keeper.export = options.Memory, a.export
 	a.restore(options.Remembered, options.Clock.Now())
 	a.adopt(options.Policy)
-	a.keeper.learn()
 	return a, nil
 }
 
@@ -98,7 +97,7 @@ func (a *Agent) newExecutor() *execute.Executor {
 	return execute.New(execute.Options{
 		Evictor: a.options.Evictor, Taints: a.options.Taints,
 		Listed:     func(uid string) bool { return nodepods.Listed(a.options.Pods.List(), uid) },
-		BeforeSend: func(open *decide.InDoubt) { a.keeper.beforeSend(open) }, Intent: a.options.Recorder.Intent,
+		BeforeSend: a.beforeSend, Intent: a.options.Recorder.Intent,
 		Held: a.options.Held, Now: a.options.Clock.Now,
 	})
 }
@@ -107,7 +106,7 @@ func (a *Agent) newExecutor() *execute.Executor {
 // never hastens one.
 func (a *Agent) adopt(policy Policy) {
 	a.policy = policy
-	a.putActing(a.whetherItActs(), "the configuration changed")
+	a.putActing(policy.Acting(), "the configuration changed")
 	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
 	a.judge = pressure.NewJudge(pressure.JudgeOptions{
 		Thresholds: policy.Thresholds, Transition: policy.Transition,
@@ -124,24 +123,14 @@ func (a *Agent) putActing(now acting.State, cause string) {
 		a.executor.Cancel(errors.New(cause))
 	}
 	a.acts = now
-	if a.policy.Acting != nil {
-		a.policy.DryRun, a.policy.DryRunWhy = !now.Acts(), now.Why
-		a.options.Recorder.Acting(now)
-	}
-	if !a.policy.DryRun {
+	a.policy.DryRun, a.policy.DryRunWhy = !now.Acts(), now.Why
+	a.options.Recorder.Acting(now)
+	if now.Acts() {
 		a.cooldown.ForgetDryRuns()
 		a.incidents.ForgetDryRuns()
 	}
-	a.keeper.note(a.victims.Adopt(a.policy.MemoryAvailable, a.policy.DryRun))
+	a.note(a.victims.Adopt(a.policy.MemoryAvailable, a.policy.DryRun))
 	a.cooldown.SetLimits(a.policy.Limits)
-}
-
-// whetherItActs asks the policy; without an answer of its own it is the zero State.
-func (a *Agent) whetherItActs() acting.State {
-	if a.policy.Acting == nil {
-		return acting.State{}
-	}
-	return a.policy.Acting()
 }
 
 // Reload makes a policy the active one before the next tick, with a sampler for its thresholds. It
@@ -158,7 +147,7 @@ func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool
 // Run watches the node until the context ends. After that no new eviction starts; a pending one
 // gets a few seconds for its response and its record.
 func (a *Agent) Run(ctx context.Context) error {
-	a.began()
+	a.progress.set(a.options.Clock.Now(), errors.New("no sample has been read yet")) // a first tick may hang too
 	timer := a.options.Clock.NewTimer(0)
 	defer timer.Stop()
 	var ticked time.Time
@@ -170,7 +159,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			if a.planned != nil {
 				a.takeReport(<-a.executor.Reports())
 			}
-			a.keeper.save()()
+			a.save()()
 			return nil
 		case adopt := <-a.reload:
 			adopt()
@@ -182,6 +171,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.takeReport(done)
 		case reading := <-a.measurer.Measured():
 			a.measurer.Observe(reading)
+			a.documents.last = nil
 		case <-wake:
 			if rest := a.policy.Pacing.Min - a.options.Clock.Since(ticked); rest > 0 {
 				wake = nil // not received until the tick: a storm of them must not spin here

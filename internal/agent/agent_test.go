@@ -560,7 +560,7 @@ func TestReloadPutsThePolicyInForce(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		policy := hardPolicy()
 		policy.Thresholds[0].Quantity = pressure.Fraction(0.2)
-		if !a.Reload(ctx, policy, n) {
+		if !a.Reload(ctx, enforced(policy), n) {
 			t.Error("the policy was not taken")
 		}
 		time.Sleep(time.Second)
@@ -584,7 +584,7 @@ func TestEndOfTheDryRunDoesNotRelyOnWhatItSimulated(t *testing.T) {
 		defer stop()
 		go func() {
 			time.Sleep(5 * time.Second)
-			a.Reload(ctx, hardPolicy(), n)
+			a.Reload(ctx, enforced(hardPolicy()), n)
 		}()
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)

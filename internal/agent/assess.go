@@ -35,7 +35,7 @@ func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure
 func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide.Situation {
 	signal, pods := p.Threshold.Signal, a.options.Pods
 	s := &decide.Situation{
-		Pressure: *p, Sample: sample, Incident: a.incidentOf(p), Met: a.metSince(p), Policy: &a.policy.Policy, Self: a.options.Self,
+		Pressure: *p, Sample: sample, Incident: a.incidents.ID(p), Met: a.incidents.MetSince(p), Policy: &a.policy.Policy, Self: a.options.Self,
 		Unsynced: !pods.Synced(), Stale: pods.Stale(), Pods: pods.List(),
 		LastEnd: a.victims.LastEnd(), UnknownUntil: a.victims.UnknownUntil(signal),
 		WouldBe: a.victims.Simulated, Simulated: a.victims.SimulatedAmount(signal), Cooldown: a.cooldown,
@@ -56,7 +56,11 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) decide.Plan {
 		return plan
 	}
 	s.InFlight, s.Images = a.victims.For(s), a.measurer.Images(s)
-	s.KubeletLine = a.kubeletLine(s.Pressure.Threshold.Signal, s.Pressure.Observed.Capacity, s.Pressure.SampleTime)
+	p, gap := &s.Pressure, int64(0)
+	if p.Threshold.Signal == pressure.MemoryAvailable {
+		gap = a.options.KubeletGap(p.SampleTime)
+	}
+	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, gap)
 	return plan
 }
 

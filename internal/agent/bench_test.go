@@ -96,6 +96,7 @@ func (*silence) Ledger(time.Time, []decide.Victim, int, int) {}
 func (*silence) Failed(string, error)                        {}
 func (*silence) VictimEnded(*decide.Ended)                   {}
 func (*silence) Acting(acting.State)                         {}
+func (*silence) Number(*decide.Decision)                     {}
 
 func newBenchAgent(b *testing.B, n *benchNode) *Agent {
 	b.Helper()
@@ -104,7 +105,7 @@ func newBenchAgent(b *testing.B, n *benchNode) *Agent {
 	policy.Limits = cooldown.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30}
 	a, err := New(Options{
 		Remembered: &State{},
-		Policy:     policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{},
+		Policy:     enforced(policy), Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{},
 		Random: func() float64 { return 0 },
 	})
 	if err != nil {

@@ -211,7 +211,7 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 				n.run("new", 1, 0)
 				n.run("old", 1, 0)
 				policy := diskPolicy(pressure.NodeFSAvailable)
-				runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, SayAgainAfter+5*time.Second)
+				runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, 30*time.Second+5*time.Second)
 				n.wantVictims(t, test.want...)
 				if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != decide.HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown == nil) {
 					t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
@@ -331,7 +331,7 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 				n.run("broken", 1, 0)
 				measured := map[string]usage.DiskUse{"uid-small": measuretest.PartsOf(false, 9, 0, 0, 0)}
 				maps.Copy(measured, test.another)
-				runDisk(t, n, &fakeDisk{node: n, measured: measured}, pressure.NodeFSAvailable, SayAgainAfter+5*time.Second)
+				runDisk(t, n, &fakeDisk{node: n, measured: measured}, pressure.NodeFSAvailable, 30*time.Second+5*time.Second)
 				d := n.last(t)
 				if d.Hold != decide.HoldUsageUnknown || !strings.HasSuffix(d.Detail, test.detail) {
 					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.detail)
@@ -387,7 +387,7 @@ func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
 		policy := diskPolicy(n.signal)
 		policy.Thresholds[0].MinReclaim = pressure.Absolute(50)
 		a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })
-		runFor(t, a, SayAgainAfter+10*time.Second)
+		runFor(t, a, 30*time.Second+10*time.Second)
 		n.wantVictims(t)
 		if d := n.last(t); d.Hold != decide.HoldRecovered || !strings.Contains(d.Detail, "for the 49 that are missing to its minimum reclaim") {
 			t.Errorf("hold %q (%s)", d.Hold, d.Detail)

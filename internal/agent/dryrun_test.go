@@ -86,7 +86,7 @@ func TestDryRunsReclaimEndsWithTheDryRun(t *testing.T) {
 		a := newAgent(t, n, dryPolicy())
 		wet := dryPolicy()
 		wet.DryRun = false
-		time.AfterFunc(2*time.Minute, func() { a.Reload(t.Context(), wet, n) })
+		time.AfterFunc(2*time.Minute, func() { a.Reload(t.Context(), enforced(wet), n) })
 		runFor(t, a, 2*time.Minute+time.Second)
 		dry := make([]bool, 0, 2)
 		for _, r := range n.evictions {

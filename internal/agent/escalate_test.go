@@ -272,7 +272,7 @@ func TestDryRunEscalatesItsOwn(t *testing.T) {
 		a := newAgent(t, n, policy)
 		time.AfterFunc(10*time.Second, func() {
 			policy.DryRun = true
-			a.Reload(t.Context(), policy, n)
+			a.Reload(t.Context(), enforced(policy), n)
 		})
 		runFor(t, a, decide.HardPatience+20*time.Second)
 		if diff := cmp.Diff([]asked{{"patient", -1}, {"next", 10}}, n.graces()); diff != "" {

@@ -58,6 +58,8 @@ type fakeNode struct {
 	stubborn       bool                               // victims never end
 	behind         bool                               // the watch does not tell of victims before they end
 	decisions      []decide.Decision
+	held           [pressure.SignalCount]*decide.Decision // the last hold that was noted
+	lastID         uint64
 	intents        []string
 	readFault      []string
 	stale          int  // verdicts
@@ -323,10 +325,26 @@ func (n *fakeNode) terminate(uid string, grace ...*int64) {
 	})
 }
 
+// Decision notes a decision, as the record does: a hold that is made again at each tick once in 30 s.
 func (n *fakeNode) Decision(d *decide.Decision) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	last := &n.held[d.Pressure.Threshold.Signal]
+	if d.Verb != decide.Held {
+		*last = nil
+	} else if *last != nil && (*last).Hold == d.Hold && (*last).Pressure.Threshold.Hard == d.Pressure.Threshold.Hard && d.Time.Sub((*last).Time) < 30*time.Second {
+		return
+	} else {
+		*last = d
+	}
 	n.decisions = append(n.decisions, *d)
+}
+
+func (n *fakeNode) Number(d *decide.Decision) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lastID++
+	d.ID = n.lastID
 }
 
 func (n *fakeNode) Incidents(_, ended []incident.Incident) {
@@ -414,11 +432,25 @@ func hardPolicy() Policy {
 	}
 }
 
+// enforced makes a policy one of an agent that acts unless it is a dry run.
+func enforced(policy Policy) Policy {
+	dryRun := policy.DryRun
+	if policy.Acting == nil {
+		policy.Acting = func() acting.State {
+			if dryRun {
+				return acting.State{Reason: acting.Configured}
+			}
+			return acting.State{}
+		}
+	}
+	return policy
+}
+
 // newAgent makes an agent of the node, with parts of the test's own.
 func newAgent(t *testing.T, n *fakeNode, policy Policy, change ...func(*Options)) *Agent {
 	t.Helper()
 	options := Options{
-		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
+		Policy: enforced(policy), Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Remembered: &State{},
 	}
 	for _, c := range change {

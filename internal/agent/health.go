@@ -32,12 +32,8 @@ func (p *progress) get() (at time.Time, reading error) {
 	return p.at, p.reading
 }
 
-// began notes that the loop runs: a first tick that hangs should be noticed too.
-func (a *Agent) began() {
-	a.progress.set(a.options.Clock.Now(), errors.New("no sample has been read yet"))
-}
-
-// ticked notes a tick that began at that time, with what it read. A stale sample tells nothing new.
+// ticked notes a tick that began at that time, with what it read. A stale sample tells nothing new. It
+// allocates nothing.
 func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pressure.Verdict) {
 	var reading error
 	if verdict.Stale {
@@ -52,6 +48,10 @@ func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pres
 			signal, about, sample.Of(signal).Err))
 	}
 	a.progress.set(started, reading)
+	a.documents.sample = *sample
+	if !verdict.Stale {
+		a.documents.verdict = *verdict
+	}
 	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
 }
 

@@ -25,7 +25,7 @@ func TestReadyFollowsTheList(t *testing.T) {
 	t.Parallel()
 	pods := &list{fakeNode: newFakeNode(1000)}
 	a := newAgent(t, pods.fakeNode, hardPolicy(), func(o *Options) { o.Pods = pods })
-	a.began()
+	a.progress.set(time.Now(), errors.New("no sample has been read yet"))
 	a.ticked(time.Now(), &pressure.Sample{}, &pressure.Verdict{})
 	if err := a.Ready(); err == nil || err.Error() != "the node's pods are not known yet" {
 		t.Errorf("no list yet: %v", err)
@@ -51,7 +51,7 @@ func TestHealthFollowsTheTicks(t *testing.T) {
 		if a.Ready() == nil || a.Alive(time.Now()) != nil {
 			t.Error("ready or dead before it runs")
 		}
-		a.began()
+		a.progress.set(time.Now(), errors.New("no sample has been read yet"))
 		for n, step := range []struct {
 			verdict pressure.Verdict
 			ready   bool

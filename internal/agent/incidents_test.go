@@ -30,7 +30,7 @@ func TestOneShortageIsOneIncident(t *testing.T) {
 		n.after(3*time.Second, func() { n.host += 110 * mebi })
 		n.after(5*time.Second, func() { n.unknown = errPlanted() })
 		n.after(7*time.Second, func() { n.unknown = nil })
-		time.AfterFunc(9*time.Second, func() { a.Reload(t.Context(), policy, n) })
+		time.AfterFunc(9*time.Second, func() { a.Reload(t.Context(), enforced(policy), n) })
 		n.after(12*time.Second, func() { n.host += 60 * mebi }) // hard
 		n.after(14*time.Second, func() {
 			kills = 5

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
@@ -121,13 +122,9 @@ func FuzzRestore(f *testing.F) {
 type kept struct {
 	last          State
 	saves, awaits int
-	saving        func() // called while a state is handed over; nil is nothing
 }
 
 func (k *kept) Save(s any) func() {
-	if k.saving != nil {
-		k.saving()
-	}
 	if last, is := s.(State); is {
 		k.last, k.saves = last, k.saves+1
 	}
@@ -155,76 +152,27 @@ func requests(open ...*decide.InDoubt) (s State) {
 // it was answered, in place of the one in doubt about the same resource alone.
 func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
 	t.Parallel()
-	to, known := &kept{}, requests(inDoubtOn("disk", 1), inDoubtOn("other", 2))
-	k := keeper{to: to, export: func() State { return known }}
-	if k.learn(); to.saves != 0 {
-		t.Error("what is learned for the next request was handed over")
+	to := &kept{}
+	known := requests(inDoubtOn("disk", 1), inDoubtOn("other", 2))
+	a := newAgent(t, newFakeNode(1000), hardPolicy(), func(o *Options) { o.Memory, o.Remembered, o.Clock = to, &known, clocktesting.NewFakeClock(noon()) })
+	a.begin(&decide.Decision{})
+	a.note(true)
+	if a.saveChanged(); to.saves != 0 {
+		t.Error("a state without the request was handed over")
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); k.beforeSend(inDoubtOn("sent", 1)) }()
-	k.learn() // the loop continues
+	go func() { defer close(done); a.beforeSend(inDoubtOn("sent", 1)) }()
 	<-done
 	if want := []string{"other", "sent"}; to.awaits != 1 || !slices.Equal(to.uids(), want) {
 		t.Errorf("before the request %v was kept, and waited for %d times; want %v, once", to.uids(), to.awaits, want)
 	}
-	known = requests(inDoubtOn("other", 2))
-	k.save()
-	if want := []string{"other", "sent"}; !slices.Equal(to.uids(), want) || len(known.InFlight.Victims) != 1 {
-		t.Errorf("while it is under way %v is kept, want %v", to.uids(), want)
+	if a.saveChanged(); to.saves != 1 {
+		t.Error("while it is under way another state is handed over")
 	}
-	k.answered()
-	if want := []string{"other"}; !slices.Equal(to.uids(), want) {
+	a.takeReport(decide.Report{})
+	if want := []string{"disk", "other"}; !slices.Equal(to.uids(), want) {
 		t.Errorf("after its answer %v is kept, want %v", to.uids(), want)
 	}
-}
-
-// Guards invariant 9: a state is handed over before another one can be joined, so that a tick does not
-// put an older state in place of the one with the request that is about to be sent.
-func TestInvariant09OlderStateReplacesNoRequest(t *testing.T) {
-	t.Parallel()
-	k := keeper{export: func() State { return State{} }}
-	k.to = &kept{saving: func() {
-		if k.mu.TryLock() {
-			k.mu.Unlock()
-			t.Error("another state can be handed over first")
-		}
-	}}
-	k.save()
-	k.beforeSend(inDoubtOn("sent", 1))
-	k.answered()
-	k.save()()
-}
-
-// A tick hands over what it changed, once, and nothing where it changed nothing.
-func TestKeeperSavesChangesOnce(t *testing.T) {
-	t.Parallel()
-	to := &kept{}
-	k := keeper{to: to, export: func() State { return State{} }}
-	for n, step := range []struct {
-		changed   bool
-		wantSaves int
-	}{{false, 0}, {true, 1}, {false, 1}, {true, 2}} {
-		k.note(step.changed)
-		k.note(false)
-		k.learn()
-		if k.saveChanged(); to.saves != step.wantSaves {
-			t.Errorf("step %d: saved %d times, want %d", n, to.saves, step.wantSaves)
-		}
-	}
-	if k.save()(); to.awaits != 1 {
-		t.Errorf("at the end: waited for %d states, want 1", to.awaits)
-	}
-}
-
-func TestKeeperWithoutMemoryKeepsNothing(t *testing.T) {
-	t.Parallel()
-	k := keeper{export: func() State { t.Error("exported for nothing"); return State{} }}
-	k.learn()
-	k.beforeSend(&decide.InDoubt{})
-	k.answered()
-	k.note(true)
-	k.saveChanged()
-	k.save()()
 }
 
 // BenchmarkSave writes a full state, as before a request: 64 victims in flight, and all of 110 pods

@@ -275,7 +275,7 @@ func killedAt(t *testing.T, step string, f *file, change func(*corev1.Pod)) {
 func (k *killable) run(t *testing.T, policy Policy, taints Taints) {
 	t.Helper()
 	options := Options{
-		Policy: policy, Sampler: k, Pods: k, Cgroups: k, Evictor: k, Recorder: killableRecorder{recorder{k.fakeNode}, k},
+		Policy: enforced(policy), Sampler: k, Pods: k, Cgroups: k, Evictor: k, Recorder: killableRecorder{recorder{k.fakeNode}, k},
 		Taints: killableTaints{taints, k}, Random: func() float64 { return 0 },
 	}
 	if k.file != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -34,7 +35,7 @@ func learns(a *Agent, outcome evict.Outcome) {
 	sample.Observations[pressure.MemoryAvailable] = pressure.Observation{State: pressure.Known, Available: 50, Capacity: 1000}
 	a.followIncidents(sample, verdict)
 	p := pressure.Pressure{Threshold: a.policy.Thresholds[0], Observed: sample.Of(pressure.MemoryAvailable), Line: 100, Target: 100, SampleTime: now}
-	d := &decide.Decision{Time: now, Pressure: p, Incident: a.incidentOf(&p)}
+	d := &decide.Decision{Time: now, Pressure: p, Incident: a.incidents.ID(&p)}
 	for name, outcome := range map[string]evict.Outcome{"refused": evict.BlockedByBudget, "victim": outcome} {
 		pod := &rank.Pod{Namespace: "shop", Name: name, UID: "uid-" + name}
 		d.Attempts = append(d.Attempts, decide.Attempt{Entry: rank.Entry{Pod: pod}, Result: evict.Result{Outcome: outcome}})
@@ -84,9 +85,8 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 	if known := remembered(a); !known["it counts for the limit"] || !known["the victim is in flight"] {
 		t.Errorf("in the dry run: %v, want both", known)
 	}
-	a.policy.DryRun = false
-	a.putActing(a.whetherItActs(), "a test")
-	a.keeper.saveChanged()
+	a.putActing(acting.State{}, "a test")
+	a.saveChanged()
 	for when, now := range map[string]*Agent{"at once": a, "after a restart": starting(t, to, false)} {
 		known := remembered(now)
 		if known["it counts for the limit"] || known["the victim is in flight"] || len(now.incidents.Open()[0].Victims) != 0 {

@@ -86,7 +86,7 @@ func watchOptIns(t *testing.T, n *fakeNode, j *diary, taints Taints, policy Poli
 	t.Helper()
 	a, err := New(Options{
 		Remembered: &State{},
-		Policy:     policy, Sampler: n, Pods: n, Cgroups: n, Evictor: noted{n, j}, Recorder: recorder{n},
+		Policy:     enforced(policy), Sampler: n, Pods: n, Cgroups: n, Evictor: noted{n, j}, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Taints: taints,
 	})
 	if err != nil {
@@ -162,7 +162,7 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 		policy.DryRun, policy.Transition = true, 0
 		a, err := New(Options{
 			Remembered: &State{},
-			Policy:     policy, Sampler: n, Pods: n, Cgroups: n, Evictor: noted{n, j}, Recorder: recorder{n},
+			Policy:     enforced(policy), Sampler: n, Pods: n, Cgroups: n, Evictor: noted{n, j}, Recorder: recorder{n},
 			Random: func() float64 { return 0 }, Taints: &fakeTaints{diary: j},
 		})
 		if err != nil {
@@ -173,7 +173,7 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 		go func() {
 			time.Sleep(5 * time.Second)
 			policy.TaintNode = false
-			a.Reload(ctx, policy, n)
+			a.Reload(ctx, enforced(policy), n)
 		}()
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)

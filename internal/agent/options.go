@@ -10,6 +10,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/taint"
@@ -32,9 +33,13 @@ type Taints interface {
 
 // Recorder turns what happened into log lines, events and metrics.
 type Recorder interface {
+	// Sample takes each sample, before anything is decided by it.
 	Sample(sample *pressure.Sample, verdict *pressure.Verdict)
 	Tick(started time.Time, took time.Duration)
 	Intent(d *decide.Decision, a *decide.Attempt)
+	// Number gives a decision its ID, before its plan is carried out.
+	Number(d *decide.Decision)
+	// Decision takes each decision, also one to hold that is made again at each tick.
 	Decision(d *decide.Decision)
 	// Ledger reports at each tick what is in flight, and how many pods are in back-off because a budget
 	// refused, or because several budgets select them.
@@ -58,10 +63,7 @@ type Memory interface {
 
 // Pods knows the node's pods.
 type Pods interface {
-	// Synced reports whether the list is complete.
-	Synced() bool
-	// List returns the pods; it sends no request.
-	List() []*nodepods.Pod
+	inflight.Pods
 	// Stale returns why a list that was complete can no longer be relied on; nil while it can.
 	Stale() error
 }
@@ -80,8 +82,6 @@ type Options struct {
 	Evictor  execute.Evictor
 	Recorder Recorder
 	Taints   Taints
-	// Host may be nil: then no decision contains the memory use outside the pods.
-	Host Host
 	// Acting makes the loop ask Policy.Acting at once; nil asks at each tick alone.
 	Acting <-chan struct{}
 	// Wake makes the loop take a sample at once, but never sooner after the last one
@@ -124,7 +124,7 @@ type Policy struct {
 	Pacing pressure.Pacing
 	// Limits bounds how many pods may be evicted in a time.
 	Limits cooldown.Limits
-	// Acting returns whether the agent acts, and replaces DryRun; nil leaves it.
+	// Acting returns whether the agent acts: what it says replaces DryRun. It must be set.
 	Acting func() acting.State
 	// ImageReclaim is when the kubelet removes images that no pod uses, see docs/adr/0010.
 	ImageReclaim measure.ImageReclaim

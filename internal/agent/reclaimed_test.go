@@ -218,7 +218,7 @@ func TestAnotherMeasureStartsTheBooksAnew(t *testing.T) {
 			a.tick(t.Context())
 			policy := hardPolicy()
 			policy.MemoryAvailable = measure
-			a.adopt(policy)
+			a.adopt(enforced(policy))
 			delete(n.pods, "uid-first")
 			a.tick(t.Context())
 			if len(n.ended) != 1 || (n.ended[0].Reclaim != nil) != known {

@@ -73,7 +73,7 @@ func (f *file) copied() *file {
 func live(t *testing.T, n *fakeNode, f *file, policy Policy, during time.Duration, change ...func(*Options)) {
 	t.Helper()
 	options := Options{
-		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
+		Policy: enforced(policy), Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Remembered: &State{},
 	}
 	if f != nil {

@@ -10,10 +10,9 @@ import (
 // begin notes a decision whose plan is about to be carried out: the lines about its requests have its
 // number, and what is known now is kept with each of them.
 func (a *Agent) begin(d *decide.Decision) {
-	a.journal.number(d)
+	a.options.Recorder.Number(d)
 	planned := *d
-	a.planned = &planned
-	a.keeper.learn()
+	a.planned, a.known = &planned, a.export()
 }
 
 // takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
@@ -26,7 +25,19 @@ func (a *Agent) takeReport(r decide.Report) {
 	a.planned = nil
 	r.Complete(d)
 	a.learn(d, &r, now)
-	a.journal.reported(d)
+	a.record(d)
+}
+
+// record hands a decision over. One without a request is a hold, or was canceled before its first one and is
+// not recorded.
+func (a *Agent) record(d *decide.Decision) {
+	if len(d.Attempts) == 0 {
+		if d.Hold == decide.HoldNone {
+			return
+		}
+		d.Verb = decide.Held
+	}
+	a.options.Recorder.Decision(d)
 }
 
 // learn takes what became of a plan, or of a request in doubt, and keeps it: the victim is followed
@@ -38,7 +49,7 @@ func (a *Agent) learn(d *decide.Decision, r *decide.Report, now time.Time) {
 		a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 		a.cooldown.Accept(pod.OwnerUID, simulated, now)
 	}
-	a.keeper.answered()
+	a.save()
 }
 
 // reconcile resolves requests in doubt by what the watch reports.

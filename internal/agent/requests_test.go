@@ -331,7 +331,7 @@ func TestReloadEndsTheWalk(t *testing.T) {
 			time.Sleep(time.Second)
 			policy := hardPolicy()
 			policy.DryRun = true
-			a.Reload(ctx, policy, n)
+			a.Reload(ctx, enforced(policy), n)
 		}()
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
@@ -464,7 +464,7 @@ func TestDryRunThatIsAnsweredAfterItsEnd(t *testing.T) {
 		go func() {
 			time.Sleep(time.Second)
 			policy.DryRun = false
-			a.Reload(ctx, policy, n)
+			a.Reload(ctx, enforced(policy), n)
 		}()
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
@@ -488,7 +488,7 @@ func TestDryRunDoesNotCountAgainstTheLimitsOnceItHasEnded(t *testing.T) {
 		go func() {
 			time.Sleep(5 * time.Second)
 			policy.DryRun = false
-			a.Reload(ctx, policy, n)
+			a.Reload(ctx, enforced(policy), n)
 		}()
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)

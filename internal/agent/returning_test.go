@@ -73,7 +73,7 @@ func TestFaultDiskVictimIsForgottenBeforeItsSpaceIsBack(t *testing.T) {
 				p.Thresholds = append(p.Thresholds, soft)
 			}, nil,
 		},
-		"an edit": {func(*spaceNode) {}, same, func(ctx context.Context, n *spaceNode, a *Agent) { a.Reload(ctx, n.policy(), n) }},
+		"an edit": {func(*spaceNode) {}, same, func(ctx context.Context, n *spaceNode, a *Agent) { a.Reload(ctx, enforced(n.policy()), n) }},
 		"two readings fail": {
 			func(n *spaceNode) {
 				n.blind = func(since time.Duration) bool { return since > 20*time.Second && since < 23*time.Second }
@@ -182,7 +182,7 @@ func TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne(t *testing.T) {
 		const reload = 40 * time.Second // long after the grace period of the would-be victim
 		ctx, stop := context.WithTimeout(t.Context(), reload+5*time.Second)
 		defer stop()
-		time.AfterFunc(reload, func() { a.Reload(ctx, n.policy(), n) })
+		time.AfterFunc(reload, func() { a.Reload(ctx, enforced(n.policy()), n) })
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}

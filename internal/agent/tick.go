@@ -13,7 +13,9 @@ import (
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := a.options.Clock.Now()
-	a.askWhetherToAct()
+	if now := a.policy.Acting(); now != a.acts {
+		a.putActing(now, now.String())
+	}
 	ended := a.updateVictims(ctx, started)
 	sample, verdict := a.look()
 	a.follow(ctx, sample, verdict)
@@ -24,25 +26,17 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 		next = a.relieve(ctx, sample, verdict, next)
 	}
 	a.reportEnded(started, ended)
-	a.keeper.saveChanged()
+	a.saveChanged()
 	a.warmUp(sample)
 	a.ticked(started, sample, verdict)
-	a.documents.see(started, sample, verdict)
 	return next
-}
-
-// askWhetherToAct puts in force what has changed of whether the agent acts.
-func (a *Agent) askWhetherToAct() {
-	if now := a.whetherItActs(); now != a.acts {
-		a.putActing(now, now.String())
-	}
 }
 
 // updateVictims brings the list of victims up to date before the node is read, and returns those
 // that have gone.
 func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victim {
 	ended := a.victims.EndGone(now)
-	a.keeper.note(len(ended) > 0)
+	a.note(len(ended) > 0)
 	if a.options.Pods.Synced() {
 		a.cooldown.Forget(a.victims.Present)
 		blocked, misconfigured := a.cooldown.Waiting(now)
@@ -73,23 +67,7 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 	}
 	began, ended := a.incidents.Observe(sample, a.policy.Thresholds, a.policy.Transition)
 	a.options.Recorder.Incidents(began, ended)
-	a.keeper.note(len(began)+len(ended) > 0)
-}
-
-// incidentOf returns the ID of the open incident that a pressure belongs to; "" when there is none.
-func (a *Agent) incidentOf(p *pressure.Pressure) string {
-	id, _ := a.incidents.Of(p)
-	return id
-}
-
-// metSince returns when a pressure's threshold was first met in its incident: a line that is met again and
-// again is one shortage. For a soft threshold that is when its last grace period was over.
-func (a *Agent) metSince(p *pressure.Pressure) time.Time {
-	_, since := a.incidents.Of(p)
-	if !p.Threshold.Hard || since.IsZero() || since.After(p.Since) {
-		return p.Since
-	}
-	return since
+	a.note(len(began)+len(ended) > 0)
 }
 
 // follow lets all that follows the node's readings see this one.
@@ -98,9 +76,8 @@ func (a *Agent) follow(ctx context.Context, sample *pressure.Sample, verdict *pr
 	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.victims.Simulated)
 	a.victims.Observe(sample, a.incidents.Any())
 	for i := range verdict.Pressures {
-		p, incident := &verdict.Pressures[i], a.incidentOf(&verdict.Pressures[i])
-		a.journal.follow(p, incident)
-		a.measurer.FollowImages(ctx, p, incident, a.options.Pods.List)
+		p := &verdict.Pressures[i]
+		a.measurer.FollowImages(ctx, p, a.incidents.ID(p), a.options.Pods.List)
 	}
 }
 
@@ -144,7 +121,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		if margin, waits := s.Margin(&plan.Decision); waits && !bounded {
 			next, bounded = min(next, a.pacer.Until(signal, margin/2)), true
 		}
-		a.journal.hold(&plan.Decision)
+		a.record(&plan.Decision)
 	}
 	return next
 }
@@ -152,7 +129,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 // drawJitter decides how long the first soft eviction of an incident waits.
 func (a *Agent) drawJitter(p *pressure.Pressure) {
 	if a.options.Pods.Synced() && a.options.Pods.Stale() == nil {
-		a.cooldown.Draw(p, a.incidentOf(p))
+		a.cooldown.Draw(p, a.incidents.ID(p))
 	}
 }
 

@@ -76,14 +76,14 @@ func TestMemoryUsed(t *testing.T) {
 	t.Parallel()
 	root, faults := planted().Plant(t), 0
 	r, at := New(root, "/kubepods", func(error) { faults++ }), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if got := r.MemoryUsed("a", at); len(got) != len(Parts()) || got["Shared"] != 50<<10 {
+	if got := r.MemoryUsed(at); len(got) != len(Parts()) || got["Shared"] != 50<<10 {
 		t.Errorf("%v", got)
 	}
 	kernelfiletest.Put(t, filepath.Join(root, "proc/meminfo"), "MemTotal: 5 kB\n")
-	if got := r.MemoryUsed("a", at.Add(memoryEvery-1)); got == nil || faults != 0 {
+	if got := r.MemoryUsed(at.Add(memoryEvery - 1)); got == nil || faults != 0 {
 		t.Errorf("it is read again within a second: %v, %d faults", got, faults)
 	}
-	if got := r.MemoryUsed("a", at.Add(memoryEvery)); got != nil || faults != 1 {
+	if got := r.MemoryUsed(at.Add(memoryEvery)); got != nil || faults != 1 {
 		t.Errorf("%v, %d faults", got, faults)
 	}
 }

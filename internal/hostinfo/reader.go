@@ -60,8 +60,8 @@ func (r *Reader) path(parts ...string) string {
 }
 
 // MemoryUsed returns what the node's memory is used by, read at most a second ago; nil where that is not
-// known. It implements [agent.Host].
-func (r *Reader) MemoryUsed(_ string, now time.Time) decide.Breakdown {
+// known. It implements [record.Host].
+func (r *Reader) MemoryUsed(now time.Time) decide.Breakdown {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if age := now.Sub(r.usedAt); age >= 0 && age < memoryEvery {
@@ -78,7 +78,7 @@ func (r *Reader) MemoryUsed(_ string, now time.Time) decide.Breakdown {
 // Processes returns the processes outside the pods that have the most resident memory, by the last
 // reading in an incident, nil where there is none, and whether one is pending. It starts a reading in the
 // background when one is due, and does not wait. A failed one leaves no answer behind. It implements
-// [agent.Host].
+// [record.Host].
 func (r *Reader) Processes(incident string, now time.Time) (largest []decide.Process, pending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

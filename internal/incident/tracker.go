@@ -118,13 +118,22 @@ func (t *Tracker) join(i *Incident, signal pressure.Signal, device uint64) {
 	})
 }
 
-// Of returns the open incident that a pressure belongs to: its ID, and when a hard threshold was first met
-// in it; "" and the zero time when there is none.
-func (t *Tracker) Of(p *pressure.Pressure) (id string, hardSince time.Time) {
+// ID returns the ID of the open incident that a pressure belongs to; "" when there is none.
+func (t *Tracker) ID(p *pressure.Pressure) string {
 	if i := t.of(p.Threshold.Signal, p.Observed); i != nil {
-		return i.ID, i.HardSince
+		return i.ID
 	}
-	return "", time.Time{}
+	return ""
+}
+
+// MetSince returns when a pressure's threshold was first met in its incident: a line that is met again and
+// again is one shortage. For a soft threshold that is when its last grace period was over.
+func (t *Tracker) MetSince(p *pressure.Pressure) time.Time {
+	i := t.of(p.Threshold.Signal, p.Observed)
+	if !p.Threshold.Hard || i == nil || i.HardSince.IsZero() || i.HardSince.After(p.Since) {
+		return p.Since
+	}
+	return i.HardSince
 }
 
 // Add notes a victim of an open incident, by the incident's ID. An incident that is not open

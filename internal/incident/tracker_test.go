@@ -56,12 +56,6 @@ func (n *node) after(d time.Duration, readings reading) *pressure.Sample {
 	return &sample
 }
 
-// idOf returns the ID of the open incident that a signal's reading belongs to.
-func idOf(t *Tracker, signal pressure.Signal, device uint64) string {
-	id, _ := t.Of(&pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}, Observed: pressure.Observation{Device: device}})
-	return id
-}
-
 // One shortage is one incident, whatever disturbs it.
 func TestIncidentGoesOn(t *testing.T) {
 	t.Parallel()
@@ -111,12 +105,17 @@ func TestIncidentGoesOn(t *testing.T) {
 	}
 }
 
+// about returns a pressure of a signal on a device.
+func about(signal pressure.Signal, device uint64) *pressure.Pressure {
+	return &pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}, Observed: pressure.Observation{Device: device}}
+}
+
 func TestIncidentEnds(t *testing.T) {
 	t.Parallel()
 	n, tracker := newNode(), Tracker{}
 	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
 	tracker.Observe(n.after(time.Second, reading{pressure.MemoryAvailable: 40}), thresholds(), transition)
-	tracker.Add(idOf(&tracker, pressure.MemoryAvailable, 0), Victim{Pod: "shop/a", UID: "a"})
+	tracker.Add(tracker.ID(about(pressure.MemoryAvailable, 0)), Victim{Pod: "shop/a", UID: "a"})
 	if _, ended := tracker.Observe(n.after(transition-time.Millisecond, nil), thresholds(), transition); len(ended) > 0 {
 		t.Errorf("ended before the transition period was over: %+v", ended)
 	}
@@ -179,7 +178,7 @@ func TestRestoredIncidentGoesOn(t *testing.T) {
 	if began, _ := restarted.Observe(n.after(time.Minute, low), thresholds(), transition); len(began) > 0 {
 		t.Errorf("began anew: %+v", began)
 	}
-	if diff := cmp.Diff(idOf(&before, pressure.MemoryAvailable, 0), idOf(&restarted, pressure.MemoryAvailable, 0)); diff != "" {
+	if diff := cmp.Diff(before.ID(about(pressure.MemoryAvailable, 0)), restarted.ID(about(pressure.MemoryAvailable, 0))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -194,12 +193,12 @@ func TestIncidentProperties(t *testing.T) {
 		for range 300 {
 			available := random.Int64N(400)
 			sample := n.after(time.Duration(random.IntN(120))*time.Second, reading{pressure.MemoryAvailable: available})
-			was := idOf(&tracker, pressure.MemoryAvailable, 0)
+			was := tracker.ID(about(pressure.MemoryAvailable, 0))
 			if available < 200 || was != "" && available < 220 {
 				short = sample.Time
 			}
 			tracker.Observe(sample, thresholds()[:2], transition)
-			id, open := idOf(&tracker, pressure.MemoryAvailable, 0), tracker.Open()
+			id, open := tracker.ID(about(pressure.MemoryAvailable, 0)), tracker.Open()
 			if want := !short.IsZero() && (sample.Time.Equal(short) || sample.Time.Sub(short) < transition); want != (id != "") {
 				t.Fatalf("seed %d: open is %v %v after the last shortage", seed, id != "", sample.Time.Sub(short))
 			}
@@ -220,7 +219,7 @@ func TestFaultUnknownDevicesAreOneIncident(t *testing.T) {
 		return tracker.Observe(n.after(time.Second, low), thresholds(), transition)
 	}
 	id := func(signal pressure.Signal) string {
-		return idOf(&tracker, signal, n.device[signal])
+		return tracker.ID(about(signal, n.device[signal]))
 	}
 	began, _ := observe()
 	if len(began) != 2 || id(pressure.NodeFSAvailable) == id(pressure.ImageFSAvailable) {
@@ -247,7 +246,7 @@ func TestFaultUnknownDevicesAreOneIncident(t *testing.T) {
 	var restarted Tracker
 	restarted.Restore(tracker.Open(), n.at)
 	open := restarted.Open()
-	if len(open) != 1 || len(open[0].Victims) != 2 || idOf(&restarted, pressure.ImageFSAvailable, 0) != first {
+	if len(open) != 1 || len(open[0].Victims) != 2 || restarted.ID(about(pressure.ImageFSAvailable, 0)) != first {
 		t.Errorf("open: %+v, want one with both victims", open)
 	}
 }

@@ -1,6 +1,7 @@
 package inflight
 
 import (
+	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -29,6 +30,16 @@ func (t *Tracker) Export() State {
 	for _, v := range t.victims {
 		s.Victims = append(s.Victims, *v)
 	}
+	return s
+}
+
+// With returns the state with a request that is about to be sent, in place of the one in doubt about the same
+// resource. It changes nothing of the state.
+func (s State) With(open *decide.InDoubt) State {
+	s.Victims = slices.DeleteFunc(slices.Clone(s.Victims), func(v decide.Victim) bool {
+		return v.Phase == decide.Requested && decide.ResourceOf(&v.Request.Pressure) == decide.ResourceOf(&open.Pressure)
+	})
+	s.Victims = append(s.Victims, *open.Victim())
 	return s
 }
 
@@ -103,7 +114,7 @@ func presumed(r *decide.InDoubt, now time.Time) decide.Victim {
 }
 
 // Count returns how many victims are in a phase.
-func (s *State) Count(phase decide.Phase) (n int) {
+func (s State) Count(phase decide.Phase) (n int) {
 	for i := range s.Victims {
 		if s.Victims[i].Phase == phase {
 			n++

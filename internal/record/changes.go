@@ -28,6 +28,7 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	if verdict.Stale {
 		return
 	}
+	r.readHost(verdict)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for signal := range pressure.SignalCount {

@@ -67,6 +67,7 @@ func (e *events) AnnotatedEventf(object runtime.Object, annotations map[string]s
 // rig is a recorder with everything it writes to.
 type rig struct {
 	*record.Recorder
+	held     time.Duration // from the start to the next hold
 	t        *testing.T
 	settings record.Settings
 	log      *bytes.Buffer
@@ -80,6 +81,15 @@ type rig struct {
 	kills  int64
 	age    time.Duration // of the watch
 	unread error         // of all three
+}
+
+// Decision records a decision; each hold comes so long after the one before that it is said again.
+func (r *rig) Decision(d *decide.Decision) {
+	if d.Verb == decide.Held {
+		d.Time = start.Add(r.held)
+		r.held += record.HoldAgainAfter
+	}
+	r.Recorder.Decision(d)
 }
 
 func newRig(t *testing.T) *rig {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,9 +48,11 @@ type Recorder struct {
 	events   EventWriter
 	metrics  *metrics
 	ring     ring
+	host     Host // nil: no decision says what uses the node's memory
+	lastID   atomic.Uint64
 
 	mu   sync.Mutex // guards all below
-	said once       // of a failure, a signal that is unknown, a threshold, a victim, a topic
+	said once       // of a failure, a signal that is unknown, a hold, a threshold, a victim, a topic
 
 	seen       bool                                 // whether there is a sample
 	states     [pressure.SignalCount]pressure.State // the last that were known
@@ -89,16 +92,6 @@ func (r *Recorder) Intent(d *decide.Decision, a *decide.Attempt) {
 		message = "asking again with a shorter grace period"
 	}
 	r.logger.Info(message, intentLine(d, a)...)
-}
-
-// Decision writes a decision down everywhere. It keeps nothing that belongs to
-// the decision.
-func (r *Recorder) Decision(d *decide.Decision) {
-	line := decisionLine(d)
-	r.logger.Log(levelOf(d), "decision", line...)
-	r.ring.add(d, line)
-	r.metrics.decided(d)
-	r.writeEvents(d)
 }
 
 // levelOf returns warn for decisions that need attention: those that could not be carried out, or

@@ -38,6 +38,9 @@ func (r *recorder) acts() (acting.State, time.Time) {
 // Decision does nothing.
 func (*recorder) Decision(*decide.Decision) {}
 
+// Number does nothing.
+func (*recorder) Number(*decide.Decision) {}
+
 // Sample does nothing.
 func (*recorder) Sample(*pressure.Sample, *pressure.Verdict) {}
 

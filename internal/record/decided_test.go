@@ -1,0 +1,117 @@
+package record_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// askedHost counts the queries to it, and knows the processes after so many of them.
+type askedHost struct{ pending, asked, processes int }
+
+func (h *askedHost) MemoryUsed(time.Time) decide.Breakdown {
+	h.asked++
+	return decide.Breakdown{"Anonymous": int64(h.asked)}
+}
+
+func (h *askedHost) Processes(string, time.Time) ([]decide.Process, bool) {
+	h.processes++
+	return []decide.Process{{Name: "leak"}}, h.processes <= h.pending
+}
+
+// decisionAbout is one of a hold; HoldNone is one that evicts a pod.
+func decisionAbout(signal pressure.Signal, hard bool, at time.Duration, why decide.Hold) *decide.Decision {
+	p := pressureOn(signal, pressure.Fraction(.05), 1, 100)
+	p.Threshold.Hard = hard
+	d := &decide.Decision{Time: start.Add(at), Pressure: p, Verb: decide.Held, Hold: why}
+	if why == decide.HoldNone {
+		d.Verb = decide.Acted
+	}
+	return d
+}
+
+// A hold is recorded when it begins, when it changes and after 30 s, for each signal by itself;
+// what acted is always recorded, and the hold after it too.
+func TestHoldIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	const memory, disk = pressure.MemoryAvailable, pressure.NodeFSAvailable
+	r := newRig(t)
+	for n, step := range []struct {
+		at     time.Duration
+		signal pressure.Signal
+		hard   bool
+		why    decide.Hold
+		said   bool
+	}{
+		{0, memory, true, decide.HoldAwaitingNewerSample, true},
+		{time.Second, memory, true, decide.HoldAwaitingNewerSample, false},
+		{time.Second, disk, true, decide.HoldAwaitingNewerSample, true},
+		{2 * time.Second, memory, true, decide.HoldLimitReached, true},
+		{3 * time.Second, memory, false, decide.HoldLimitReached, true},
+		{3*time.Second + record.HoldAgainAfter - 1, memory, false, decide.HoldLimitReached, false},
+		{3*time.Second + record.HoldAgainAfter, memory, false, decide.HoldLimitReached, true},
+		{34 * time.Second, memory, false, decide.HoldNone, true},
+		{34 * time.Second, memory, false, decide.HoldLimitReached, true},
+		{34 * time.Second, memory, false, decide.HoldNone, true},
+		{34 * time.Second, disk, true, decide.HoldLimitReached, true},
+	} {
+		d := decisionAbout(step.signal, step.hard, step.at, step.why)
+		if step.why == decide.HoldNone {
+			r.Number(d)
+		}
+		if r.Recorder.Decision(d); (len(r.lines(t)) > 0) != step.said {
+			t.Errorf("step %d: recorded %v, want %v", n, !step.said, step.said)
+		}
+	}
+	if d := decisionAbout(memory, true, time.Hour, decide.HoldNone); d.ID != 0 {
+		t.Errorf("a decision that is not recorded has the ID %d", d.ID)
+	} else if r.Recorder.Decision(d); d.ID != 10 {
+		t.Errorf("the tenth that is recorded has the ID %d", d.ID)
+	}
+}
+
+// A recorded decision about memory reads what uses it. A hold that lacks candidates is recorded when the
+// processes outside the pods are known, and one about a disk keeps its own figures.
+func TestHoldWaitsForTheProcessesOutsideThePods(t *testing.T) {
+	t.Parallel()
+	r, h := newRig(t), &askedHost{pending: 2}
+	r.SetHost(h)
+	var d *decide.Decision
+	for at := range 3 {
+		d = decisionAbout(pressure.MemoryAvailable, true, time.Duration(at)*time.Second, decide.HoldNoCandidates)
+		if r.Recorder.Decision(d); at < 2 && len(r.lines(t)) > 0 {
+			t.Errorf("recorded before the processes are known")
+		}
+	}
+	if len(r.lines(t)) != 1 || h.asked != 1 || d.Outside[0].Name != "leak" || d.Breakdown["Anonymous"] != 1 {
+		t.Errorf("asked %d times for %+v", h.asked, d)
+	}
+	disk := decisionAbout(pressure.NodeFSAvailable, true, 0, decide.HoldNoCandidates)
+	disk.Breakdown = decide.Breakdown{decide.PartLogs: 7}
+	if r.Recorder.Decision(disk); h.asked != 1 || h.processes != 3 || disk.Breakdown[decide.PartLogs] != 7 {
+		t.Errorf("asked %d and %d times about a disk: %+v", h.asked, h.processes, disk)
+	}
+	acted := decisionAbout(pressure.MemoryAvailable, true, 0, decide.HoldNone)
+	if r.Recorder.Decision(acted); acted.Outside != nil || h.processes != 3 || acted.Breakdown["Anonymous"] != 2 {
+		t.Errorf("an eviction waits for the host: %+v", acted)
+	}
+}
+
+// Only a shortage of the whole node's memory reads what the host uses of it, at each sample: it is known
+// then when a decision is recorded.
+func TestAsksHostOfNodeMemoryAlone(t *testing.T) {
+	t.Parallel()
+	for _, signal := range pressure.Signals() {
+		r, h := newRig(t), &askedHost{}
+		r.SetHost(h)
+		r.Sample(&pressure.Sample{}, &pressure.Verdict{Pressures: []pressure.Pressure{decisionAbout(signal, true, 0, decide.HoldNone).Pressure}})
+		want := slices.Contains([]pressure.Signal{pressure.MemoryAvailable, pressure.KubeletMemoryAvailable, pressure.MemoryStall}, signal)
+		if got := h.asked == 1; got != want {
+			t.Errorf("%s: %v, want %v", signal, got, want)
+		}
+	}
+}
