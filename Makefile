@@ -138,7 +138,7 @@ test-tools: test-runner
 test-race: needs-gcc test-runner
 	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -short $(RACE)
 test-race-loop: needs-gcc test-runner
-	CGO_ENABLED=1 $(GOTEST) -race -short -run $(RACE_LOOP) ./internal/agent
+	CGO_ENABLED=1 $(GOTEST) -race -short -run $(RACE_LOOP) ./internal/agent ./internal/sim
 test-parity: test-runner
 	cd test/parity && $(GOTEST) -short ./...
 test-chart: test-runner
@@ -388,8 +388,8 @@ needs-gcc:
 # The ratchet: a commit that takes lines away lowers it, and none raises it.
 LOC_MAX := 26847
 .PHONY: loc verify-loc
-loc: ## Lines of the product by package: Go below cmd, internal and pkg, without tests and internal/testing; fails above LOC_MAX
-	@find cmd internal pkg -path internal/testing -prune -o -name '*.go' ! -name '*_test.go' -print | LC_ALL=C sort | xargs awk ' \
+loc: ## Lines of the product by package: Go below cmd, internal and pkg, without tests, internal/testing and internal/sim; fails above LOC_MAX
+	@find cmd internal pkg \( -path internal/testing -o -path internal/sim \) -prune -o -name '*.go' ! -name '*_test.go' -print | LC_ALL=C sort | xargs awk ' \
 		{d = FILENAME; sub("/[^/]*$$", "", d); if (!(d in n)) order[++packages] = d; n[d]++} \
 		END {for (i = 1; i <= packages; i++) printf "%6d  %s\n", n[order[i]], order[i]; printf "%6d  total\n", NR; \
 			if (NR > $(LOC_MAX)) {printf "%d lines are more than LOC_MAX in the Makefile, $(LOC_MAX): take lines away\n", NR; exit 1}}'

@@ -19,8 +19,11 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
+
+const mebi = 1 << 20
 
 // benchNode is a node whose readings cost nothing, so that only the agent's own work
 // is counted. What a reading costs is benchmarked in pkg/pressure and pkg/usage.
@@ -98,18 +101,28 @@ func (*silence) VictimEnded(*decide.Ended)                   {}
 func (*silence) Acting(acting.State)                         {}
 func (*silence) Number(*decide.Decision)                     {}
 
-func newBenchAgent(b *testing.B, n *benchNode) *Agent {
-	b.Helper()
-	policy := hardPolicy()
-	policy.DryRun = true
-	policy.Limits = cooldown.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30}
-	a, err := New(Options{
-		Remembered: &State{},
-		Policy:     enforced(policy), Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{},
-		Random: func() float64 { return 0 },
-	})
+// newBenchAgent makes a dry run's, without limits.
+func newBenchAgent(t testing.TB, n *benchNode, change ...func(*Options)) *Agent {
+	t.Helper()
+	options := Options{
+		Policy: Policy{
+			Policy: decide.Policy{
+				Thresholds:     []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.1), Hard: true}},
+				Rules:          rank.Rules{DaemonSets: true, BarePods: true},
+				WithinRequests: decide.WithinRequestsNever,
+			},
+			Pacing: pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
+			Limits: cooldown.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30},
+			Acting: func() acting.State { return acting.State{Reason: acting.Configured} },
+		},
+		Remembered: &State{}, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	a, err := New(options)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	return a
 }
@@ -142,7 +155,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.victims, a.cooldown = a.newVictims(), newCooldown(a.policy.Limits, 0)
+		a.victims, a.cooldown = a.newVictims(), cooldown.New(a.policy.Limits, a.options.Random)
 		a.tick(b.Context())
 		if a.planned == nil {
 			b.Fatal("no pod was chosen")
@@ -191,5 +204,16 @@ func BenchmarkTickWaitsFinishedPods(b *testing.B) {
 	}
 	if a.planned != nil || decidedBy(a) == 0 {
 		b.Fatal("a pod was chosen")
+	}
+}
+
+// BenchmarkStatus110 is what a document costs the loop, beside reading the cgroups.
+func BenchmarkStatus110(b *testing.B) {
+	a := newBenchAgent(b, newBenchNode(110, 16<<10))
+	a.tick(b.Context())
+	b.ReportAllocs()
+	for b.Loop() {
+		a.documents.last = nil
+		a.document(a.options.Clock.Now())
 	}
 }

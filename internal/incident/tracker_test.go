@@ -115,7 +115,9 @@ func TestIncidentEnds(t *testing.T) {
 	n, tracker := newNode(), Tracker{}
 	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
 	tracker.Observe(n.after(time.Second, reading{pressure.MemoryAvailable: 40}), thresholds(), transition)
-	tracker.Add(tracker.ID(about(pressure.MemoryAvailable, 0)), Victim{Pod: "shop/a", UID: "a"})
+	for _, dryRun := range []bool{true, false} { // the real one replaces the simulated one
+		tracker.Add(tracker.ID(about(pressure.MemoryAvailable, 0)), Victim{Pod: "shop/a", UID: "a", DryRun: dryRun})
+	}
 	if _, ended := tracker.Observe(n.after(transition-time.Millisecond, nil), thresholds(), transition); len(ended) > 0 {
 		t.Errorf("ended before the transition period was over: %+v", ended)
 	}

@@ -106,7 +106,7 @@ func FuzzRestore(f *testing.F) {
 		if err = state.Decode(again, thisBoot(), noon(), &State{}); err != nil {
 			t.Errorf("what was decoded is not decoded again: %v", err)
 		}
-		a := newAgent(t, newFakeNode(1000), hardPolicy())
+		a := newBenchAgent(t, newBenchNode(1, 100))
 		a.restore(&got, noon())
 		for _, v := range a.victims.All() {
 			if v.Accepted.After(noon()) {
@@ -154,7 +154,7 @@ func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
 	t.Parallel()
 	to := &kept{}
 	known := requests(inDoubtOn("disk", 1), inDoubtOn("other", 2))
-	a := newAgent(t, newFakeNode(1000), hardPolicy(), func(o *Options) { o.Memory, o.Remembered, o.Clock = to, &known, clocktesting.NewFakeClock(noon()) })
+	a := newBenchAgent(t, newBenchNode(1, 100), func(o *Options) { o.Memory, o.Remembered, o.Clock = to, &known, clocktesting.NewFakeClock(noon()) })
 	a.begin(&decide.Decision{})
 	a.note(true)
 	if a.saveChanged(); to.saves != 0 {

@@ -1,0 +1,774 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+const nodefs = pressure.NodeFSAvailable
+
+// Each signal ranks by what is used of its own filesystem, bytes or inodes.
+func TestDiskVictimIsTheOneThatFilledThatFilesystem(t *testing.T) {
+	stories(t, map[pressure.Signal]string{
+		pressure.NodeFSAvailable:       "a",
+		pressure.NodeFSInodesFree:      "b",
+		pressure.ImageFSAvailable:      "c",
+		pressure.ImageFSInodesFree:     "d",
+		pressure.ContainerFSAvailable:  "c",
+		pressure.ContainerFSInodesFree: "d",
+	}, func(n *world, signal pressure.Signal, want string) {
+		n.short(signal)
+		n.disk.slow = time.Second
+		n.holds("a", onDisk(400, 1, 1, 1))
+		n.holds("b", onDisk(1, 400, 1, 1))
+		n.holds("c", onDisk(1, 1, 400, 1))
+		n.holds("d", onDisk(1, 1, 1, 400))
+		n.stubborn = true
+		n.watch(20 * time.Second)
+		n.evicted(want)
+		n.isHold(&n.decisions[0], decide.HoldUsageUnknown, "measuring the pods' disk use")
+	})
+}
+
+// One measurement at a time, and the loop keeps ticking meanwhile.
+func TestDiskIsMeasuredOnceAndHoldsUpNothing(t *testing.T) {
+	story(t, func(n *world) {
+		n.short(nodefs)
+		n.disk.slow = 8 * time.Second
+		n.holds("a", onDisk(400, 1, 1, 1))
+		n.runs("b 1/0")
+		n.watch(7 * time.Second)
+		if got := n.disk.asked.Load(); got != 1 || n.samples < 20 {
+			t.Errorf("%d measurements and %d samples in 7 s, want 1 and many", got, n.samples)
+		}
+	})
+}
+
+// A measurement that failed or took too long evicts no pod and is repeated; without a source none does either.
+func TestDiskUseThatIsNotKnownEvictsNoPod(t *testing.T) {
+	stories(t, map[string]func(n *world){
+		"it fails":           func(n *world) { n.disk.err = errPlanted() },
+		"it takes hours":     func(n *world) { n.disk.slow = time.Hour },
+		"there is no source": func(n *world) { n.option = func(o *agent.Options) { o.Disk = nil } },
+	}, func(n *world, name string, fails func(n *world)) {
+		n.short(nodefs)
+		fails(n)
+		n.runs("a 1/0", "b 1/0")
+		n.watch(time.Minute)
+		n.evicted()
+		n.held(decide.HoldUsageUnknown)
+		if got := n.disk.asked.Load(); name != "there is no source" && (got < 2 || got > 7 || n.readFault[0] != measure.SourceDisk) {
+			n.t.Errorf("measured %d times in a minute, want a few times; read errors of %v", got, n.readFault)
+		}
+	})
+}
+
+// Whether a pod filled the disk is unknown when it was not measured completely. A pod is evicted only when what is known
+// would free the 50 that are missing.
+func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
+	partly := func(counted int64) usage.DiskUse {
+		use := onDisk(counted, 1, 1, 1)
+		use.NodeFS[usage.Layers].BytesKnown = false
+		return use
+	}
+	type case_ struct {
+		measured map[string]usage.DiskUse
+		want     []string
+		detail   string
+	}
+	stories(t, map[string]case_{
+		"one is missing and the other suffices": {map[string]usage.DiskUse{"uid-old": onDisk(50, 1, 1, 1)}, []string{"old"}, ""},
+		"one is missing and the other does not suffice": {
+			map[string]usage.DiskUse{"uid-old": onDisk(49, 1, 1, 1)}, nil,
+			"the candidates are known to hold less than the 50 that are needed, and of 1 pods not all could be measured: shop/new",
+		},
+		"all are missing": {map[string]usage.DiskUse{}, nil, "of 2 pods not all could be measured: shop/new, shop/old"},
+		"what was counted of one suffices": {
+			map[string]usage.DiskUse{"uid-old": onDisk(5, 1, 1, 1), "uid-new": partly(50)}, []string{"new"}, "",
+		},
+		"what was counted does not suffice": {
+			map[string]usage.DiskUse{"uid-old": onDisk(5, 1, 1, 1), "uid-new": partly(49)}, nil, "shop/new",
+		},
+	}, func(n *world, _ string, c case_) {
+		n.short(nodefs)
+		n.runs("new 1/0", "old 1/0")
+		n.disk.measured = c.measured
+		n.watch(35 * time.Second)
+		if n.evicted(c.want...); c.want == nil && n.says(decide.HoldUsageUnknown, c.detail).Breakdown == nil {
+			n.t.Error("what is known is not in the record")
+		}
+	})
+}
+
+// Candidates that together do not reach the line of a disk stay: the pods that filled it are not among them. 50 are
+// available.
+func TestDiskThatWasFilledElsewhere(t *testing.T) {
+	type case_ struct {
+		line, held int64
+		want       []string
+	}
+	stories(t, map[string]case_{"they reach it": {51, 1, []string{"a"}}, "they do not": {90, 4, nil}}, func(n *world, _ string, c case_) {
+		n.short(nodefs)
+		n.holds("a", inLayers(c.held))
+		n.holds("b", inLayers(0))
+		n.stubborn = true
+		n.policy.Thresholds[0].Quantity = pressure.Absolute(c.line)
+		n.watch(5 * time.Second)
+		if n.evicted(c.want...); c.want != nil {
+			return
+		}
+		d := n.says(decide.HoldInsufficientReclaim,
+			"all 2 candidates together could return 4 of the 40 that are missing: look at images, hostPath volumes, files of the host and deleted files that are still open")
+		if d.Breakdown[decide.PartOther] != 950-c.held {
+			n.t.Errorf("breakdown %v", d.Breakdown)
+		}
+	})
+}
+
+// While a pressure lasts, its figures are renewed before they are too old, however long that takes, so that what is
+// said about it does not change to and fro.
+func TestDiskIsMeasuredAgainInTime(t *testing.T) {
+	each(t, []time.Duration{time.Second, 6 * time.Second, decide.DiskTimeout - time.Millisecond}, func(n *world, slow time.Duration) {
+		n.short(nodefs)
+		n.disk.slow = slow
+		n.holds("a", onDisk(9, 1, 1, 1))
+		n.holds("b", onDisk(9, 1, 1, 1))
+		n.watch(5 * time.Minute)
+		n.held(decide.HoldUsageUnknown, decide.HoldInsufficientReclaim)
+		if got := n.disk.asked.Load(); got < 20 || got > 40 {
+			n.t.Errorf("measured %d times in 5 minutes", got)
+		}
+	})
+}
+
+// One pod that cannot start must not silence the node: what is known is told, at least.
+func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
+	cut := inLayers(4)
+	cut.NodeFS[usage.Volumes].BytesKnown = false
+	refused := cut
+	refused.Reason = "counting the emptyDir: permission denied"
+	type case_ struct {
+		another map[string]usage.DiskUse
+		detail  string
+		layers  int64
+	}
+	stories(t, map[string]case_{
+		"it has no figures": {nil, "of 1 pods not all could be measured: shop/broken; of shop/broken: no figures, as of a pod that has not started", 9},
+		"rights are missing": {
+			map[string]usage.DiskUse{"uid-broken": refused}, "shop/broken; of shop/broken: counting the emptyDir: permission denied", 13,
+		},
+		"rights are missing, and a pod has not started": {
+			map[string]usage.DiskUse{"uid-small": refused}, "shop/broken, shop/small; of shop/small: counting the emptyDir: permission denied", 4,
+		},
+		"the kubelet has not all yet": {
+			map[string]usage.DiskUse{"uid-broken": cut}, "shop/broken; of shop/broken: the kubelet does not have all its figures yet", 13,
+		},
+	}, func(n *world, _ string, c case_) {
+		n.short(nodefs)
+		n.holds("small", inLayers(9))
+		n.runs("broken 1/0")
+		maps.Copy(n.disk.measured, c.another)
+		n.watch(35 * time.Second)
+		n.evicted()
+		same(n.t, "breakdown", decide.Breakdown{decide.PartLayers: c.layers}, n.says(decide.HoldUsageUnknown, c.detail).Breakdown)
+	})
+}
+
+// The host fills a disk slowly. Each of the pods reaches the line when it is just missed; where all of them together do
+// not last for 30 s, none goes.
+func TestDiskThatTheHostFills(t *testing.T) {
+	stories(t, map[int64][]string{9: nil, 40: {"a"}}, func(n *world, held int64, want []string) {
+		n.filesystem(nodefs, sloped(0, 80*time.Second, 120*Mebi, 40*Mebi))
+		n.stubborn = true
+		for _, name := range []string{"a", "b", "c"} {
+			n.holds(name, inLayers(held*Mebi))
+		}
+		n.line(100)
+		n.watch(40 * time.Second)
+		if n.evicted(want...); want == nil {
+			n.says(decide.HoldInsufficientReclaim, "that are missing or are used up within 30s")
+		}
+	})
+}
+
+// The host has filled a disk and given a little back, so that the line is there again and the minimum reclaim above it
+// is not: no pod goes for that. Of 1000 the line is 100 and the target 150; 99 are available, and 101 later.
+func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
+	story(t, func(n *world) {
+		n.filesystem(nodefs, steps(map[time.Duration]int64{0: 99, time.Second: 101}))
+		n.holds("a", inLayers(60))
+		n.disk.slow = 2 * time.Second
+		n.policy.Thresholds[0].MinReclaim = pressure.Absolute(50)
+		n.watch(40 * time.Second)
+		n.evicted()
+		n.says(decide.HoldRecovered, "for the 49 that are missing to its minimum reclaim")
+	})
+}
+
+// After a victim's end the disk is measured again before the next one is chosen.
+func TestDiskIsMeasuredAgainAfterAVictimsEnd(t *testing.T) {
+	story(t, func(n *world) {
+		n.short(nodefs)
+		n.holds("a", onDisk(30, 1, 1, 1))
+		n.holds("b", onDisk(20, 1, 1, 1))
+		n.holds("c", onDisk(60, 1, 1, 1))
+		n.at(time.Second, func() { // while c ends, b grows
+			n.disk.measured = map[string]usage.DiskUse{"uid-a": onDisk(30, 1, 1, 1), "uid-b": onDisk(90, 1, 1, 1)}
+		})
+		n.watch(decide.CollectedWithin + 4*time.Second)
+		n.evicted("c", "b")
+	})
+}
+
+// Pods that end all the time kept every measurement of a disk from being newer than the last of them.
+func TestFaultChurnStarvesNoDiskMeasurement(t *testing.T) {
+	story(t, func(n *world) {
+		n.short(nodefs)
+		n.ends, n.disk.slow = 500*time.Millisecond, 3*time.Second
+		n.holds("large", onDisk(400, 1, 1, 1))
+		n.holds("small", onDisk(1, 1, 1, 1))
+		n.churn(1, time.Second, time.Minute)
+		n.host = 998 * Mebi // memory is short too, and no pod can go for it
+		n.threshold(pressure.MemoryAvailable, mebi(5000), false)
+		n.watch(30 * time.Second)
+		n.evicted("large")
+	})
+}
+
+// A measurement from before the pressure is made again at once, however young it is.
+func TestDiskIsMeasuredAgainForANewPressure(t *testing.T) {
+	story(t, func(n *world) {
+		const hard = 5 * time.Second
+		n.filesystem(nodefs, steps(map[time.Duration]int64{0: 110, hard: 90}))
+		n.holds("a", inLayers(30))
+		n.stubborn = true
+		n.threshold(nodefs, pressure.Absolute(200), false)
+		n.watch(hard + 2*time.Second)
+		n.evicted("a")
+	})
+}
+
+// Both pods have been known for long. Greedy takes the node 12 past its threshold, and by the last figures holds nothing.
+// Evicting modest alone would suffice, but it had no part in it. The kubelet measures once in a while, and tells it with
+// its own times.
+func TestFiguresFromBeforeThePressure(t *testing.T) {
+	const met = 100 * time.Second
+	const older = "the figures of 2 pods are from before the pressure; those of shop/greedy are "
+	type case_ struct {
+		every     time.Duration
+		available func(time.Duration) int64
+		modest    int64                           // what it holds
+		greedy    func(since time.Duration) int64 // nil: 100 since the pressure
+		stamp     func(taken time.Time) time.Time // nil: as it was, in whole seconds
+		want      string                          // "" for none
+		from, to  time.Duration                   // when it is evicted
+		holds     []decide.Hold                   // the first
+		detail    string                          // of the first that waits: half a minute after it began to measure
+		note      string                          // of the decision that acts
+	}
+	left := steps(map[time.Duration]int64{0: 188, met: 88})
+	falls := func(last int64) func(time.Duration) int64 {
+		return sloped(met-40*time.Second, 50*time.Second, 150, last)
+	}
+	waits := []decide.Hold{decide.HoldUsageUnknown, decide.HoldReclaimInProgress}
+	const late, later = met + decide.RenewedWithin, met + decide.RenewedWithin + time.Second
+	stories(t, map[string]case_{
+		"as old as the kubelet's may be": {
+			every: 90 * time.Second, available: left, want: "greedy", from: 180 * time.Second, to: 180*time.Second + decide.DiskMaxAge,
+			holds: waits, detail: older + "40s old: waiting 1m50s at most for newer ones",
+		},
+		"they would go by what the kubelet measured before": {
+			every: time.Second, available: left, want: "greedy", from: met, to: met + time.Second, holds: waits,
+		},
+		"the kubelet never measures again": {
+			every: time.Hour, available: left, want: "modest", from: late, to: later, holds: waits,
+			detail: older + "2m10s old", note: older + "4m0s old",
+		},
+		"the figures carry no time": {
+			every: time.Second, stamp: func(time.Time) time.Time { return time.Time{} }, available: left, want: "greedy", from: late, to: later,
+			holds: waits, detail: older + "of unknown age", note: older + "of unknown age",
+		},
+		"the clock was set back": {
+			every: time.Hour, stamp: func(taken time.Time) time.Time { return taken.Add(time.Hour) }, available: left, want: "modest", from: late, to: later,
+			holds: waits, detail: older + "of unknown age", note: older + "of unknown age",
+		},
+		"the disk would be full before a victim could help, and what it holds lasts": {
+			every: time.Hour, modest: 70, available: falls(40), want: "modest", from: met - 20*time.Second, to: met, holds: waits[:1], note: older,
+		},
+		"the disk would be full before a victim could help, and what it holds does not last": {
+			every: time.Hour, available: falls(30), holds: []decide.Hold{decide.HoldUsageUnknown, decide.HoldInsufficientReclaim},
+		},
+		"and the kubelet measures what fills it": {
+			every: 30 * time.Second, greedy: func(since time.Duration) int64 { return max(0, int64((since-60*time.Second)/time.Second*3)) },
+			available: falls(30), want: "greedy", from: met - 10*time.Second, to: met, holds: waits[:1],
+		},
+	}, func(n *world, _ string, c case_) {
+		n.filesystem(nodefs, c.available)
+		n.runs("modest 1/0", "greedy 1/0")
+		n.stubborn = true
+		n.disk.measures = func() (map[string]usage.DiskUse, error) {
+			since := time.Since(n.began).Truncate(c.every)
+			use := map[string]int64{"modest": max(20, c.modest), "greedy": 0}
+			if c.greedy != nil {
+				use["greedy"] = c.greedy(since)
+			} else if since >= met {
+				use["greedy"] = 100
+			}
+			at := n.began.Add(since).Round(0).Truncate(time.Second) // as JSON has it
+			if c.stamp != nil {
+				at = c.stamp(at)
+			}
+			measured := map[string]usage.DiskUse{}
+			for name, held := range use {
+				one := inLayers(0)
+				one.NodeFS[usage.Volumes].Bytes, one.ImageFS[usage.Volumes].Bytes, one.Time = held, held, at
+				measured["uid-"+name] = one
+			}
+			return measured, nil
+		}
+		n.watch(met + decide.RenewedWithin + 30*time.Second)
+		if holds := n.Holds(); len(holds) < len(c.holds) || !slices.Equal(holds[:len(c.holds)], c.holds) {
+			n.t.Errorf("holds %v, want %v", holds, c.holds)
+		}
+		if c.want == "" {
+			n.evicted()
+			return
+		}
+		d := n.acted()[0]
+		if after := d.Time.Sub(n.began); after < c.from || after > c.to || n.Victims()[0] != c.want {
+			n.t.Errorf("%v was evicted after %v, want %s between %v and %v", n.Victims(), after, c.want, c.from, c.to)
+		}
+		if note := strings.Join(d.Notes, ""); c.note == "" && note != "" || !strings.Contains(note, c.note) {
+			n.t.Errorf("note %q, want %q", note, c.note)
+		}
+		n.restsOnNoOldFigures(c.detail)
+	})
+}
+
+// restsOnNoOldFigures checks the decisions that were held because of old figures, and what the first says.
+func (n *world) restsOnNoOldFigures(detail string) {
+	n.t.Helper()
+	waiting := n.decided(func(d *decide.Decision) bool {
+		return d.Hold == decide.HoldUsageUnknown && !strings.HasPrefix(d.Detail, "measuring")
+	})
+	if detail == "" {
+		return
+	}
+	if len(waiting) == 0 || !strings.HasPrefix(waiting[0].Detail, detail) {
+		n.t.Errorf("waiting: %+v, want %q", waiting, detail)
+	}
+	for _, d := range waiting {
+		if d.Breakdown != nil || len(d.Ranking.Candidates) > 0 {
+			n.t.Errorf("something rests on old figures: %+v", d)
+		}
+	}
+}
+
+// largeAndSmall is a node of whose filesystem so much is available, and the pods large and small, which hold 90 and 15:
+// 10 are missing where 90 are available. The end of each returns 90 at once.
+func (n *world) largeAndSmall(signal pressure.Signal, available func(since time.Duration) int64) {
+	n.filesystem(signal, available)
+	n.disk.freed = func(ended map[string]time.Duration) int64 { return 90 * int64(len(ended)) }
+	for name, used := range map[string]int64{"large": 90, "small": 15} {
+		n.holds(name, onDisk(used, used, used, used))
+		n.disk.watched = append(n.disk.watched, name)
+	}
+}
+
+// collects makes the space of large come back only so long after its end, as the kubelet does with dead containers;
+// small alone could return what is missing by then.
+func (n *world) collectsAfter(after time.Duration) {
+	n.disk.freed = func(ended map[string]time.Duration) int64 {
+		if ended["large"] > after {
+			return 90
+		}
+		return 0
+	}
+}
+
+func always(available int64) func(time.Duration) int64 {
+	return steps(map[time.Duration]int64{0: available})
+}
+
+// The kubelet removes a victim's containers up to a minute after the API server has deleted the pod. No other pod is
+// evicted in that time.
+func TestVictimsContainersAreWaitedFor(t *testing.T) {
+	stories(t, map[time.Duration][]string{55 * time.Second: {"large"}, time.Hour: {"large", "small"}}, func(n *world, after time.Duration, want []string) {
+		n.largeAndSmall(nodefs, always(90))
+		n.collectsAfter(after)
+		n.watch(3 * time.Minute)
+		n.evicted(want...)
+		if at := n.evictedAt(); len(at) > 1 && at[1]-at[0] < decide.CollectedWithin {
+			n.t.Errorf("evictions after %v, want the second one %v after the first victim's end", at, decide.CollectedWithin)
+		}
+	})
+}
+
+// A victim whose space was reclaimed, so that the pressure ended, has no effect on the next pressure.
+func TestVictimOfAnEarlierPressureIsNotWaitedFor(t *testing.T) {
+	story(t, func(n *world) {
+		const again = 30 * time.Second
+		n.largeAndSmall(nodefs, steps(map[time.Duration]int64{0: 90, again: 5}))
+		n.watch(time.Minute)
+		if at := n.evictedAt(); len(at) != 2 || at[1] < again || at[1] > again+5*time.Second {
+			t.Errorf("evictions after %v, want the second one after %v", at, again)
+		}
+	})
+}
+
+// smallAndThird has the pods beside large hold more together than large does, whose end returns less than nothing.
+func (n *world) smallAndThird() {
+	n.largeAndSmall(nodefs, always(50))
+	n.disk.freed = func(ended map[string]time.Duration) int64 { return -46 * int64(min(1, len(ended))) }
+	n.disk.measured["uid-small"] = onDisk(80, 80, 80, 80)
+	n.holds("third", onDisk(30, 30, 30, 30))
+}
+
+// goesOnAtOnce fails the test unless a second pod was evicted as soon as the first had ended.
+func (n *world) goesOnAtOnce() {
+	n.t.Helper()
+	if at := n.evictedAt(); len(at) < 2 || at[1]-at[0] > 5*time.Second {
+		n.t.Errorf("evictions after %v, want two, as soon as the first has ended", at)
+	}
+}
+
+// A victim that could not suffice is not waited for.
+func TestVictimThatCannotSufficeIsNotWaitedFor(t *testing.T) {
+	story(t, func(n *world) {
+		n.smallAndThird()
+		n.watch(time.Minute)
+		n.goesOnAtOnce()
+	})
+}
+
+// Pods end one after the other, and no space is reclaimed. Pods that evictd did not evict are not waited for, or the wait
+// would not end.
+func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
+	story(t, func(n *world) {
+		n.smallAndThird()
+		for i := range 10 {
+			name := fmt.Sprint("job-", i)
+			n.holds(name, onDisk(0, 0, 0, 0))
+			n.at(time.Second, func() { // large is in flight
+				n.ends = time.Duration(2+2*i) * time.Second
+				n.terminate("uid-" + name)
+			})
+		}
+		n.watch(30 * time.Second)
+		n.goesOnAtOnce()
+	})
+}
+
+// A victim's space is waited for, whatever happens to the threshold meanwhile.
+func TestFaultDiskVictimIsForgottenBeforeItsSpaceIsBack(t *testing.T) {
+	stories(t, map[string]func(n *world){
+		"the line is touched": func(n *world) {
+			n.disk.available = steps(map[time.Duration]int64{0: 90, 20 * time.Second: 100, 20200 * time.Millisecond: 90})
+		},
+		"hard after soft": func(n *world) {
+			n.disk.available = steps(map[time.Duration]int64{0: 90, 20 * time.Second: 70})
+			n.policy.Thresholds[0].Quantity = pressure.Absolute(80)
+			n.threshold(nodefs, pressure.Absolute(100), false, time.Second)
+		},
+		"an edit": func(n *world) { n.reloads(15*time.Second, func(*agent.Policy) {}) },
+		"two readings fail": func(n *world) {
+			n.disk.blind = func(since time.Duration) bool { return since > 20*time.Second && since < 23*time.Second }
+		},
+	}, func(n *world, _ string, happens func(n *world)) {
+		n.largeAndSmall(nodefs, always(90))
+		n.collectsAfter(55 * time.Second)
+		happens(n)
+		n.watch(3 * time.Minute)
+		n.evicted("large")
+	})
+}
+
+// The kubelet's own victim is waited for too; what it evicted before the shortage began is not.
+func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
+	stories(t, map[string]bool{"during the shortage": true, "before it": false}, func(n *world, _ string, during bool) {
+		n.largeAndSmall(nodefs, steps(map[time.Duration]int64{0: 200, 5 * time.Second: 90}))
+		n.disk.freed = func(map[string]time.Duration) int64 {
+			if time.Since(n.began) > 70*time.Second {
+				return 90
+			}
+			return 0
+		}
+		if !during {
+			n.evictByKubelet("large", 0)
+			n.watch(20 * time.Second)
+			n.evicted("small")
+			return
+		}
+		n.answers(map[string]evict.Outcome{"": evict.BlockedByBudget})
+		n.at(20*time.Second, func() { // the figures have been read for the refused request
+			n.answer = nil
+			n.evictByKubelet("large", 0)
+		})
+		n.watch(3 * time.Minute)
+		if at := n.evictedAt(); len(at) > 0 {
+			n.t.Errorf("evicted %v", n.Victims())
+		}
+	})
+}
+
+// The simulated victim of a dry run does not hold a real eviction, long after its grace period.
+func TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne(t *testing.T) {
+	story(t, func(n *world) {
+		n.largeAndSmall(nodefs, always(90))
+		n.collectsAfter(55 * time.Second)
+		grace(0)(n.pod("large").api)
+		const reload = 40 * time.Second
+		n.policy.DryRun = true
+		n.reloads(reload, func(p *agent.Policy) { p.DryRun = false })
+		n.watch(reload + 5*time.Second)
+		if d := n.acted(); d[len(d)-1].Victim().Result.Outcome != evict.Evicted {
+			t.Errorf("the last decision %+v, want an eviction", n.last())
+		}
+	})
+}
+
+// A disk victim that has ended, and that only a finalizer keeps, is waited for like one that has been deleted, and no
+// longer. Before, it was relied on for what it had held until its deadline.
+func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
+	story(t, func(n *world) {
+		n.largeAndSmall(nodefs, always(90))
+		n.collectsAfter(time.Hour) // its space comes back to the host
+		n.stubborn = true
+		large := n.pod("large")
+		grace(3600)(large.api)
+		large.api.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "c", ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}}
+		n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, time.Second // soft: relied on to the deadline
+		n.at(15*time.Second, func() {                                                  // its containers have ended, and its cgroup was removed
+			n.changed("large", func(p *corev1.Pod) {
+				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+			})
+			large.noCgroup = true
+		})
+		n.watch(15*time.Second + decide.CollectedWithin + 5*time.Second)
+		n.evicted("large", "small")
+	})
+}
+
+func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
+	story(t, func(n *world) {
+		n.largeAndSmall(nodefs, always(90))
+		n.collectsAfter(55 * time.Second)
+		n.stubborn = true
+		n.at(13*time.Second, func() { n.evictByKubelet("large", 0) })
+		n.watch(20 * time.Second)
+		if victims := n.kept().InFlight.Victims; len(victims) != 1 || victims[0].Phase != decide.Gone {
+			t.Errorf("in flight: %+v, want one that has ended", victims)
+		}
+	})
+}
+
+// unused are images of so many bytes that no pod uses, on nodefs or on a filesystem of their own.
+func unused(bytes int64, onNodeFS bool) Images {
+	return Images{unused: measure.UnusedImages{Bytes: bytes, OnNodeFS: onNodeFS}}
+}
+
+// beside puts images on a filesystem of large and small, of which evictd wants so much.
+func (n *world) beside(images Images, wants int64, reclaim measure.ImageReclaim) {
+	n.images, n.policy.ImageReclaim = &images, reclaim
+	n.policy.Thresholds[0].Quantity = pressure.Absolute(wants)
+	n.policy.Pacing.Min = 100 * time.Millisecond // the wants are seconds
+}
+
+// firstAct returns when a pod was first evicted, 0 for never, with the notes of the decision.
+func (n *world) firstAct() (at time.Duration, notes string) {
+	for _, d := range n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Acted }) {
+		return d.Time.Sub(n.began), strings.Join(d.Notes, "; ")
+	}
+	return 0, ""
+}
+
+// Evictd wants 160 and the kubelet 150 (nodefs: 100), and collects images at 159.
+func TestFaultImagesGoBeforePods(t *testing.T) {
+	const (
+		met = 10 * time.Second // below evictd's line
+		low = 30 * time.Second // below the kubelet's
+	)
+	type case_ struct {
+		signal    pressure.Signal // 0: imagefs.available
+		images    Images
+		available map[time.Duration]int64   // since met
+		course    func(time.Duration) int64 // in its place
+		reclaim   *measure.ImageReclaim     // nil: as above
+		split     bool                      // the kubelet says that layers and images are apart
+		want      time.Duration             // when a pod is evicted; 0: none within ten minutes
+		note      string                    // of the decision that evicts it
+		held      string                    // of the last hold for images; "" for none
+	}
+	const hold100 = "images that no pod uses hold 100"
+	short, low140 := map[time.Duration]int64{met: 155}, map[time.Duration]int64{met: 155, low: 140}
+	most := unused(100, false)
+	stories(t, map[string]case_{
+		"the kubelet collects them after five minutes": {
+			images: most, available: map[time.Duration]int64{met: 155, 5 * time.Minute: 400},
+			held: hold100 + ", and 5 are missing: the kubelet removes them below 150, before it evicts pods",
+		},
+		"the kubelet removes them below its own line": {
+			images: most, available: map[time.Duration]int64{met: 155, low: 140, low + 20*time.Second: 400}, held: hold100 + ", and 20 are missing",
+		},
+		"a pod fills it beside small images": {images: unused(30, false), available: map[time.Duration]int64{met: 90}, want: met},
+		"images cover all that is missing, and it is a lot": {
+			images: unused(70, false), available: map[time.Duration]int64{met: 90, low: 400},
+			held: "images that no pod uses hold 70, and 70 are missing: the kubelet removes them below 150: waiting 1m0s at most for a rise",
+		},
+		"a minute below the kubelet's line without a rise": {
+			images: most, available: low140, want: low + decide.ImagesWait, held: hold100,
+			note: hold100 + ", and 20 are missing: availability has been below 150, where the kubelet removes them, for 1m0s, the last 1m0s without a rise",
+		},
+		"it rises below the kubelet's line": {
+			images: most, available: map[time.Duration]int64{met: 155, low: 140, low + 50*time.Second: 145},
+			want: low + 50*time.Second + decide.ImagesWait, note: "for 1m50s, the last 1m0s without a rise", held: hold100,
+		},
+		"it rises and falls for ever": {
+			images: most, course: func(since time.Duration) int64 {
+				if since < low {
+					return steps(map[time.Duration]int64{0: 200, met: 155})(since)
+				}
+				return 120 + int64(since/time.Second)%20
+			},
+			want: low + decide.ImagesBound*decide.ImagesWait, note: "for 5m0s, the last 0s without a rise", held: hold100,
+		},
+		"the disk would be full": { // a second until it is below the line
+			images: unused(1000, false), course: sloped(low, 30*time.Second, 155, 1),
+			want: low + time.Second + decide.ImagesLook, note: "the last 15s without a rise", held: "images that no pod uses hold 1000",
+		},
+		"nodefs, on one device with images": { // the higher of the kubelet's two lines counts
+			signal: nodefs, images: unused(100, true), available: low140, want: low + decide.ImagesWait, note: "below 150", held: hold100,
+		},
+		"nodefs, images have a device of their own":         {signal: nodefs, images: most, available: short, want: met},
+		"images are elsewhere than what is read as imagefs": {images: unused(100, true), available: short, split: true, want: met},
+		"inodes": {signal: pressure.ImageFSInodesFree, images: most, available: short, want: met},
+		"what cannot be had holds nothing back": {
+			images: Images{err: errPlanted()}, available: short, want: met,
+			note: "what images hold that no pod uses is not known, and no pod waits for it: planted",
+		},
+		"nor what never comes": {
+			images: Images{slow: time.Hour}, available: short, want: met + decide.ImagesTimeout,
+			note: "what images hold that no pod uses is not known, and no pod waits for it: there was no answer within 5s",
+		},
+		"a kubelet without a line collects them": {
+			images: most, available: short, reclaim: &measure.ImageReclaim{Collection: pressure.Fraction(0.16)},
+			want: met + decide.ImagesCollection, note: "availability has been below 159", held: hold100,
+		},
+		"a kubelet that removes none": {
+			images: most, available: short, reclaim: &measure.ImageReclaim{}, want: met,
+			note: hold100 + ", and 5 are missing: the kubelet is not configured to remove images",
+		},
+	}, func(n *world, _ string, c case_) {
+		if c.signal == 0 {
+			c.signal = pressure.ImageFSAvailable
+		}
+		if c.course == nil {
+			c.available = maps.Clone(c.available)
+			c.available[0] = 200
+			c.course = steps(c.available)
+		}
+		n.largeAndSmall(c.signal, c.course)
+		kubelets := reclaim()
+		if kubelets.Collection = pressure.Fraction(0.16); c.reclaim != nil {
+			kubelets = *c.reclaim
+		}
+		n.beside(c.images, 160, kubelets)
+		for uid, use := range n.disk.measured {
+			use.SplitLayers = c.split
+			n.disk.measured[uid] = use
+		}
+		n.watch(10 * time.Minute)
+		evicted, note := n.firstAct()
+		if late := evicted - c.want; late < 0 || late > 1100*time.Millisecond {
+			n.t.Errorf("a pod was evicted after %v, want %v; holds %v", evicted, c.want, n.Holds())
+		}
+		if c.note == "" && note != "" || !strings.Contains(note, c.note) {
+			n.t.Errorf("notes %q, want %q", note, c.note)
+		}
+		held := ""
+		for _, d := range n.decided(func(d *decide.Decision) bool { return d.Hold == decide.HoldImagesFirst }) {
+			held = d.Detail
+		}
+		if !strings.HasPrefix(held, c.held) || c.held == "" && held != "" {
+			n.t.Errorf("held %q, want %q", held, c.held)
+		}
+		time.Sleep(time.Hour) // the caller does not answer again
+	})
+}
+
+// The first count is waited for, so that the first decision, and the Event that is written once, know about the images. A
+// count that does not arrive holds nothing.
+func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
+	stories(t, map[time.Duration]time.Duration{3 * time.Second: 0, time.Hour: decide.ImagesTimeout}, func(n *world, slow, want time.Duration) {
+		n.largeAndSmall(pressure.ImageFSAvailable, always(155))
+		images := unused(100, false)
+		images.slow = slow
+		n.beside(images, 160, reclaim())
+		n.watch(time.Minute)
+		if evicted, _ := n.firstAct(); evicted < want || evicted > want+time.Second {
+			n.t.Errorf("a pod was evicted after %v, want %v", evicted, want)
+		}
+		first := n.decided(func(d *decide.Decision) bool { return d.Hold == decide.HoldImagesFirst })
+		if came := want == 0; came != (len(first) > 0) || came && !strings.Contains(first[0].Detail, "hold 100") {
+			n.t.Errorf("holds %v", n.Holds())
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// The node is read while its disk is short alone, and once a minute at most.
+func TestImagesAreCountedUnderPressureAlone(t *testing.T) {
+	story(t, func(n *world) {
+		n.largeAndSmall(pressure.ImageFSAvailable, steps(map[time.Duration]int64{0: 200, 5 * time.Minute: 155, 5*time.Minute + 150*time.Second: 200}))
+		n.beside(unused(100, false), 160, reclaim())
+		n.watch(15 * time.Minute)
+		if n.images.asked != 3 {
+			t.Errorf("asked %d times in two and a half minutes of pressure, want 3", n.images.asked)
+		}
+	})
+}
+
+// A disk whose use moves around the hard threshold is one incident: images that are not removed are waited for once.
+func TestFaultImagesThatStayAreWaitedForAgain(t *testing.T) {
+	stories(t, map[string]bool{"soft alone": false, "soft and hard": true}, func(n *world, _ string, hard bool) {
+		n.largeAndSmall(pressure.ImageFSAvailable, func(since time.Duration) int64 {
+			if int(since/(20*time.Second))%2 == 0 {
+				return 125
+			}
+			return 110
+		})
+		n.beside(unused(100, false), 120, reclaim())
+		if n.threshold(pressure.ImageFSAvailable, pressure.Absolute(160), false); !hard {
+			n.policy.Thresholds = n.policy.Thresholds[1:]
+		}
+		n.watch(30 * time.Minute)
+		n.acted()
+	})
+}
+
+// A disk that is full falls no further.
+func TestFullDiskWaitsForNoImages(t *testing.T) {
+	story(t, func(n *world) {
+		n.largeAndSmall(pressure.ImageFSAvailable, always(0))
+		n.beside(unused(500, false), 100, reclaim())
+		n.watch(10 * time.Minute)
+		if n.acted(); n.evictedAt()[0] > decide.ImagesLook+time.Second {
+			t.Errorf("a pod is evicted after %v on a full disk", n.evictedAt())
+		}
+	})
+}

@@ -1,0 +1,710 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/status"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+const stallWindow = 2 * time.Second
+
+// stalls makes the node one whose tasks wait for memory by such a share of the window, and evicts when that is more than
+// a tenth. Ten times a second, for a while, what grows in it grows.
+func (n *world) stalls(share *float64, during time.Duration, grow func()) {
+	n.memory(10_000)
+	n.policy.Thresholds = []pressure.Threshold{{Signal: pressure.MemoryStall, Quantity: pressure.Fraction(0.9), Hard: true}}
+	n.sampled = func(s *pressure.Sample) {
+		window := stallWindow.Microseconds()
+		s.Observations[pressure.MemoryStall] = pressure.Observation{
+			State: pressure.Known, Available: window - int64(*share*float64(window)), Capacity: window,
+		}
+	}
+	for at := time.Duration(0); at < during; at += 100 * time.Millisecond {
+		n.at(at, grow)
+	}
+}
+
+func TestStallEvictsTheFirstOfTheOrder(t *testing.T) {
+	story(t, func(n *world) {
+		n.ends = 20 * time.Second
+		n.runs("greedy 500/100", "modest 300/100")
+		n.stalls(new(0.3), 15*time.Second, func() { n.pod("modest").waited += 50 * time.Millisecond })
+		n.watch(15 * time.Second)
+		n.evicted("greedy")
+	})
+}
+
+// What a protected pod uses is in bytes, and what is missing of a window is time: the two are not compared.
+func TestFaultStallIsNotComparedWithBytes(t *testing.T) {
+	story(t, func(n *world) {
+		n.Run("bare", 500, 100, bare)
+		n.stalls(new(0.3), 0, nil)
+		n.watch(10 * time.Second)
+		if d := n.says(decide.HoldNoCandidates); strings.Contains(d.Detail, "shop/bare") {
+			t.Errorf("detail %q has an amount", d.Detail)
+		}
+	})
+}
+
+// A window in which the victim was still running does not show the time after it.
+func TestStallIsMeasuredAnewAfterAVictimsEnd(t *testing.T) {
+	story(t, func(n *world) {
+		n.ends = time.Second
+		n.runs("greedy 500/100", "modest 300/100")
+		share := 0.3
+		n.stalls(&share, 10*time.Second, func() {
+			if len(n.pods) == 1 && share > 0 {
+				share -= 0.015 // the window slides out of the stall in two seconds
+			}
+		})
+		n.watch(10 * time.Second)
+		n.evicted("greedy")
+	})
+}
+
+func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
+	type case_ struct {
+		grow func(n *world, bound, other *Pod)
+		want []string
+		hold decide.Hold
+	}
+	const own = decide.HoldStalledWithinOwnLimits
+	stories(t, map[string]case_{
+		"alone in its limit": {func(_ *world, bound, _ *Pod) {
+			bound.waited += 90 * time.Millisecond
+			bound.limitHits += 5
+		}, nil, own},
+		"and another stalls too": {func(_ *world, bound, other *Pod) {
+			bound.waited += 90 * time.Millisecond
+			bound.limitHits += 5
+			other.waited += 20 * time.Millisecond
+		}, []string{"greedy"}, ""},
+		"and another stalls a little": {func(_ *world, bound, other *Pod) {
+			bound.limitHits += 5
+			other.waited += 5 * time.Millisecond
+		}, nil, own},
+		"on cgroup v1": {func(n *world, bound, other *Pod) {
+			n.noPodStalls = true
+			bound.limitHits++
+			other.waited += 90 * time.Millisecond
+		}, nil, own},
+		"no pod met a limit": {func(n *world, _, _ *Pod) { n.noPodStalls = true }, []string{"greedy"}, ""},
+		"it cannot be told":  {func(n *world, _, _ *Pod) { n.unstalled = errPlanted() }, nil, decide.HoldUsageUnknown},
+	}, func(n *world, _ string, c case_) {
+		n.ends = time.Hour
+		n.runs("greedy 500/100", "bound 300/300", "other 300/300")
+		n.stalls(new(0.3), 10*time.Second, func() { c.grow(n, n.pod("bound"), n.pod("other")) })
+		n.watch(10 * time.Second)
+		if n.evicted(c.want...); c.hold == "" {
+			return
+		}
+		if d := n.says(c.hold); c.hold == own && !strings.Contains(d.Detail, "shop/bound") {
+			n.t.Errorf("detail %q does not say which pod", d.Detail)
+		}
+	})
+}
+
+// Half of a tenth of the time begins the readings of the pods' stalls.
+func TestCalmNodeReadsNoPodsStalls(t *testing.T) {
+	stories(t, map[float64]bool{0.04: false, 0.06: true}, func(n *world, share float64, want bool) {
+		n.runs("greedy 500/100")
+		n.stalls(&share, 0, nil)
+		n.watch(10 * time.Second)
+		n.evicted()
+		if got := n.stallReads > 0; got != want || n.stallReads > 11 {
+			n.t.Errorf("the pods' stalls were read %d times in 10 s", n.stallReads)
+		}
+	})
+}
+
+// Two readings that are far apart do not show the current stall.
+func TestStallsThatWereReadLongAgoAreReadAnew(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 500/100")
+		share := 0.06
+		n.stalls(&share, 0, nil)
+		n.watch(time.Millisecond)
+		time.Sleep(time.Hour)
+		share = 0.3
+		n.on(time.Millisecond)
+		n.evicted()
+		n.says(decide.HoldUsageUnknown)
+		time.Sleep(stallWindow / 2)
+		n.on(time.Millisecond)
+		n.evicted("greedy")
+	})
+}
+
+// How much of a stall a pod's end removes is unknown, even for a pod that uses only page cache, which may be what
+// thrashes.
+func TestNoPodIsInsufficientInAStall(t *testing.T) {
+	story(t, func(n *world) {
+		n.ends = time.Hour
+		n.Run("thrashing", 0, 0).cache = 500 * Mebi
+		n.stalls(new(0.9), 0, nil)
+		n.watch(10 * time.Second)
+		n.evicted("thrashing")
+	})
+}
+
+// Pods that end all the time, of a tenth of the first candidate's memory or less, starved a stall for as long as they
+// came.
+func TestFaultChurnStarvesNoStall(t *testing.T) {
+	each(t, []int64{1, 1000}, func(n *world, memory int64) {
+		n.ends = 20 * time.Second
+		n.runs("greedy 5000/100")
+		n.stalls(new(1.0), 0, nil)
+		n.memory(100_000)
+		n.churn(memory, 10*time.Second, 3*time.Minute)
+		n.watch(decide.HardPatience + 5*time.Second)
+		n.evicted("greedy")
+	})
+}
+
+// Nor does the end of such a pod restart the window in which the stall is measured.
+func TestFaultEndOfATinyPodRestartsNoWindow(t *testing.T) {
+	story(t, func(n *world) {
+		n.ends = 500 * time.Millisecond
+		n.runs("greedy 5000/100")
+		n.churn(1, 900*time.Millisecond, time.Minute)
+		n.answer = func(evict.Request) evict.Result {
+			n.answer = nil
+			return evict.Result{Outcome: evict.BlockedByBudget}
+		}
+		share := 1.0
+		n.stalls(&share, 30*time.Second, func() {
+			if greedy := n.pod("greedy"); greedy == nil || greedy.leaving != nil {
+				share = 0
+			}
+		})
+		n.memory(100_000)
+		n.watch(30 * time.Second)
+		n.evicted("greedy", "greedy")
+		if slices.Contains(n.Holds(), decide.HoldAwaitingNewerSample) {
+			t.Errorf("holds %v: a window was restarted", n.Holds())
+		}
+	})
+}
+
+// hogAndModest is a node that a pod takes whole; a neighbour is a little over its request. Some cgroups cannot be read,
+// or not even be listed, at a time.
+func (n *world) hogAndModest(unread func() []string, unlisted func() bool) {
+	n.ends = time.Minute
+	n.runs("hog 900/100", "modest 50/10")
+	n.collected = func(read []usage.Pod) ([]usage.Pod, error) {
+		uids := unread()
+		if len(uids) == 0 {
+			return read, nil
+		}
+		fault := &usage.UnreadError{Pods: uids, Faults: []error{errPlanted()}}
+		if unlisted != nil && unlisted() {
+			fault.Pods, fault.ListingFailed = nil, true
+		}
+		return slices.DeleteFunc(read, func(p usage.Pod) bool { return slices.Contains(uids, p.UID) }), fault
+	}
+}
+
+// during returns the UID of the hog while the time since the start is in that span.
+func (n *world) during(from, to time.Duration) func() []string {
+	return func() []string {
+		if since := time.Since(n.began); from <= since && since < to {
+			return []string{"uid-hog"}
+		}
+		return nil
+	}
+}
+
+// One failed read of the pod that takes the node's memory must not evict its neighbour.
+func TestFaultOneFailedReadTakesNoNeighbour(t *testing.T) {
+	stories(t, map[string]bool{"its files cannot be read": false, "its class cannot be listed": true}, func(n *world, _ string, listingFails bool) {
+		n.hogAndModest(n.during(0, 30*time.Millisecond), func() bool { return listingFails })
+		n.watch(10 * time.Second)
+		n.evicted("hog")
+		n.isHold(&n.decisions[0], decide.HoldUsageUnknown, "shop/hog")
+	})
+}
+
+// A reading of a moment ago stands in for one that fails, for as long as it is young: also where a disk was short for an
+// hour, and nothing read the cgroups for it.
+func TestFaultLastReadingStandsIn(t *testing.T) {
+	stories(t, map[string]struct {
+		short, unread time.Duration
+		disk          bool
+	}{
+		"a calm node":          {20 * time.Second, 10 * time.Second, false},
+		"a disk that is short": {time.Hour, time.Hour - time.Second, true},
+	}, func(n *world, _ string, c struct {
+		short, unread time.Duration
+		disk          bool
+	},
+	) {
+		n.hogAndModest(n.during(c.unread, c.short+3*time.Second), nil)
+		if n.host = -500 * Mebi; c.disk { // calm
+			n.filesystem(nodefs, always(50))
+			n.policy.Thresholds = append(HardPolicy().Thresholds, n.policy.Thresholds...)
+		}
+		n.at(c.short, func() { n.host = 0 })
+		n.watch(c.short + 2*time.Second)
+		n.evicted("hog")
+		if unknown := n.decided(func(d *decide.Decision) bool {
+			return d.Hold == decide.HoldUsageUnknown && d.Pressure.Threshold.Signal == pressure.MemoryAvailable
+		}); len(unknown) > 0 {
+			n.t.Errorf("held although a reading of a moment ago was there: %+v", unknown[0])
+		}
+	})
+}
+
+// A pod that can never be read holds a decision for a second, and then concerns itself alone; so do one after the other
+// that are made and deleted.
+func TestFaultUnreadPodsStarveNoEviction(t *testing.T) {
+	stories(t, map[string]time.Duration{"one for ever": time.Hour, "another each 0.3 s": 300 * time.Millisecond}, func(n *world, _ string, another time.Duration) {
+		unread := func() []string { // the one that is there was never read before: nothing stands in
+			there := fmt.Sprintf("uid-tiny-%d", time.Since(n.began)/another)
+			for uid, p := range n.pods {
+				p.noCgroup = strings.HasPrefix(uid, "uid-tiny") && uid != there
+			}
+			return []string{there}
+		}
+		n.hogAndModest(unread, nil)
+		for i := range 8 {
+			n.Run(fmt.Sprintf("tiny-%d", i), 1, 0)
+		}
+		unread()
+		n.watch(2 * time.Second)
+		n.evicted("hog")
+		if took := n.evictedAt()[0]; took < decide.UnreadWait || took > decide.UnreadWait+100*time.Millisecond {
+			n.t.Errorf("it was evicted after %v, want %v", took, decide.UnreadWait)
+		}
+	})
+}
+
+// A cgroup that is not there is no failure: its pod has ended.
+func TestUnreadCgroupThatHasGoneIsNoFailure(t *testing.T) {
+	story(t, func(n *world) {
+		n.hogAndModest(func() []string { return []string{"uid-ended"} }, nil)
+		n.Run("ended", 0, 0).noCgroup = true
+		n.watch(500 * time.Millisecond)
+		n.evicted("hog")
+	})
+}
+
+// A pod of which it cannot be told whether it stalls holds memory.stall for a moment only.
+func TestFaultUnreadStallStarvesNoEviction(t *testing.T) {
+	story(t, func(n *world) {
+		n.ends = time.Minute
+		n.runs("hog 900/100", "modest 50/10", "tiny 1/0")
+		n.unstalled = &usage.UnreadError{Pods: []string{"uid-tiny"}, Faults: []error{errPlanted()}}
+		n.stalls(new(0.3), 0, nil)
+		n.watch(10 * time.Second)
+		n.evicted("hog")
+		n.held(decide.HoldUsageUnknown, decide.HoldReclaimInProgress)
+	})
+}
+
+// dry makes the node one of a dry run, with a transition period.
+func (n *world) dry() { n.policy.DryRun, n.policy.Transition = true, time.Minute }
+
+// oneIncident fails the test unless one incident has ended, with those victims.
+func (n *world) oneIncident(victims ...string) {
+	n.t.Helper()
+	if len(n.incidents) != 1 {
+		n.t.Fatalf("incidents %+v, want one that has ended", n.incidents)
+	}
+	var named []string
+	for _, v := range n.incidents[0].Victims {
+		named = append(named, v.Pod)
+	}
+	same(n.t, "its victims", victims, named)
+}
+
+// One incident of a dry run names each pod once that it would have evicted, and ends when it would have ended. Its last
+// line names the pods that would have been evicted.
+func TestFaultDryRunNamesAPodAgain(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 500/100", "next 300/100")
+		n.host = 150 * Mebi
+		// The leak continues in the second pod: the end of the first would not have helped for long.
+		n.at(80*time.Second, func() { n.pod("next").memory += 480 * Mebi })
+		n.dry()
+		n.watch(20 * time.Minute)
+		n.evicted("greedy", "next")
+		n.oneIncident("shop/greedy", "shop/next")
+	})
+}
+
+// A simulated victim that grows after its simulated end counts with what it holds now: the rest of the node is not
+// shorter of memory because of it.
+func TestDryRunFollowsWhatAWouldBeVictimHolds(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 500/100", "next 100/50")
+		n.host = 350 * Mebi
+		n.at(time.Minute, func() { n.pod("greedy").memory += 48 * Mebi })
+		n.dry()
+		n.live(time.Minute + 30*time.Second)
+		n.live(8 * time.Minute) // a restart names no pod again either
+		n.evicted("greedy")
+	})
+}
+
+// When the would-be victim really ends, what it held is really available and counts no more.
+func TestDryRunLetsGoOfAPodThatReallyEnds(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 500/100", "next 100/50")
+		n.host = 350 * Mebi
+		n.at(time.Minute, func() { n.terminate("uid-greedy") })
+		n.takes(2*time.Minute, 490) // short again, by what greedy held
+		n.dry()
+		n.watch(3 * time.Minute)
+		n.evicted("greedy", "next")
+	})
+}
+
+// The end of the dry run ends what it simulated, also where it ended while evictd was away.
+func TestDryRunsReclaimEndsWithTheDryRun(t *testing.T) {
+	story(t, func(n *world) {
+		n.leaky("a", "b")
+		n.limit(1, 0)
+		n.policy.DryRun = true
+		n.live(5 * time.Second)
+		n.evicted("a")
+		n.policy.DryRun = false
+		n.live(time.Second)
+		n.really("a")
+	})
+}
+
+// A would-be victim's disk space counts as reclaimed too.
+func TestFaultDryRunNamesAPodAgainForADisk(t *testing.T) {
+	story(t, func(n *world) {
+		n.largeAndSmall(nodefs, always(90))
+		n.collectsAfter(time.Hour)
+		n.dry()
+		n.policy.Pacing.Min = 100 * time.Millisecond
+		n.watch(20 * time.Minute)
+		n.evicted("large")
+		n.oneIncident("shop/large")
+	})
+}
+
+// How much of a stall a simulated victim's end would have removed is not known. It is waited for like a real one, for as
+// long and a window more. Then a stall that continues names the next pod, once each, and is not reported as over.
+func TestFaultDryRunHidesAStall(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 500/100", "next 400/100", "last 300/100")
+		n.stalls(new(0.3), 0, nil)
+		n.dry()
+		n.watch(10 * time.Minute)
+		n.evicted("greedy", "next", "last")
+		if len(n.incidents) != 0 {
+			t.Errorf("incidents %+v have ended, want none while the node stalls", n.incidents)
+		}
+		const relied = 30*time.Second + decide.DeadlineMargin + stallWindow
+		named := n.evictedAt()
+		for i := 1; i < len(named); i++ {
+			if after := named[i] - named[i-1]; after < relied || after > relied+2*time.Second {
+				t.Errorf("the next pod was named after %v, want %v: the victim's time and a window", after, relied)
+			}
+		}
+	})
+}
+
+// A simulated victim that counts as ended does not stall on behalf of another pod: what remains are pods in limits of
+// their own, and evicting another pod would not help those.
+func TestFaultWouldBeVictimsOwnStallNamesAnother(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 500/100", "next 400/100", "bound 300/300")
+		n.stalls(new(0.3), 5*time.Minute, func() {
+			n.pod("greedy").waited += 50 * time.Millisecond
+			n.pod("bound").limitHits += 5
+		})
+		n.dry()
+		n.watch(5 * time.Minute)
+		n.evicted("greedy")
+		n.says(decide.HoldStalledWithinOwnLimits)
+	})
+}
+
+// A stall that ends while a would-be victim is waited for names no other pod.
+func TestDryRunsStallThatEndsNamesOnePod(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 500/100", "next 400/100")
+		share := 0.3
+		n.at(30*time.Second, func() { share = 0 })
+		n.stalls(&share, 0, nil)
+		n.dry()
+		n.watch(10 * time.Minute)
+		n.evicted("greedy")
+		n.oneIncident("shop/greedy")
+	})
+}
+
+// One shortage is one incident. It does not end because the threshold is only just met, because the hard threshold
+// follows the soft one, after an edit, or after two readings that fail. Its last line names the pods that were evicted
+// and what others did.
+func TestOneShortageIsOneIncident(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 400/10", "killed 20/10")
+		n.host = 490 * Mebi
+		n.jittery(0)
+		n.policy.Transition = time.Minute
+		kills := int64(3)
+		n.kills = func() (int64, error) { return kills, nil }
+		n.takes(2*time.Second, -110) // the line is touched
+		n.takes(3*time.Second, 110)
+		n.at(5*time.Second, func() { n.unknown = errPlanted() })
+		n.at(7*time.Second, func() { n.unknown = nil })
+		n.reloads(9*time.Second, func(*agent.Policy) {})
+		n.takes(12*time.Second, 60) // hard
+		n.at(14*time.Second, func() {
+			kills = 5
+			n.changed("killed", byKubelet)
+			n.pod("killed").noCgroup = true
+		})
+		n.watch(3 * time.Minute)
+		n.evicted("greedy")
+		n.oneIncident("shop/greedy")
+		i := &n.incidents[0]
+		if i.During.OOMKills != 2 || !slices.Equal(i.During.Kubelets, []string{"shop/killed"}) {
+			t.Errorf("got %+v", i)
+		}
+		if others := n.decided(func(d *decide.Decision) bool { return d.Incident != i.ID }); len(others) > 0 {
+			t.Errorf("a decision of incident %q, want %q", others[0].Incident, i.ID)
+		}
+	})
+}
+
+// Thousands of pods that the kubelet evicted before an incident may still be listed: the state keeps the incident all the
+// same, and counts none of them as evicted during it.
+func TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState(t *testing.T) {
+	story(t, func(n *world) {
+		const old = 1200 // with long UIDs, for 7000
+		n.runs("greedy 200/10")
+		evictedAt := func(at time.Time) func(*corev1.Pod) {
+			return func(p *corev1.Pod) {
+				byKubelet(p)
+				p.UID = types.UID(fmt.Sprintf("%s-%0240d", p.UID, 0))
+				p.CreationTimestamp = metav1.NewTime(n.began.Add(-time.Hour))
+				p.Status.Conditions = []corev1.PodCondition{{
+					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet,
+					LastTransitionTime: metav1.NewTime(at),
+				}}
+			}
+		}
+		for i := range old {
+			n.Run(fmt.Sprintf("old%d", i), 0, 0, evictedAt(n.began.Add(-time.Duration(i)*time.Second))).noCgroup = true
+		}
+		n.host = 750 * Mebi
+		time.AfterFunc(3*time.Second, func() { n.Run("during", 0, 0, evictedAt(time.Now())) })
+		n.policy.Transition = 5 * time.Second
+		var killed *File
+		time.AfterFunc(time.Second, func() { killed = n.file.Copy() })
+		n.live(1100 * time.Millisecond)
+		n.file = killed
+		if open := n.kept().Incidents; len(open) != 1 {
+			t.Fatalf("%d incidents are kept, want the one that is open", len(open))
+		}
+		n.live(12 * time.Second)
+		if len(n.incidents) != 1 || !slices.Equal(n.incidents[0].During.Kubelets, []string{"shop/during"}) {
+			t.Errorf("%d incidents ended: %.300v, want one in which one pod was evicted", len(n.incidents), n.incidents)
+		}
+	})
+}
+
+// documents runs an agent and returns its documents, each asked for so long after the one before. They have the
+// configuration of a node where all pods may be evicted.
+func (n *world) documents(disk bool, after ...time.Duration) (all []*status.Document) {
+	n.t.Helper()
+	n.start()
+	ctx, stop := context.WithCancel(n.t.Context())
+	ended := make(chan error)
+	go func() { ended <- n.agent.Run(ctx) }()
+	c := config.Default()
+	c.Protect.WithinRequests = config.WithinRequestsNever
+	for _, wait := range after {
+		time.Sleep(wait)
+		d, err := n.agent.Status(ctx, disk)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		d.Configuration = c
+		all = append(all, d)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		n.t.Error(err)
+	}
+	return all
+}
+
+// ranked fails the test unless these are the candidates of a document, in order, and the protected pods with why; or why
+// there is none, under "".
+func (n *world) ranked(d *status.Document, signal pressure.Signal, candidates []string, protected map[string]string) {
+	n.t.Helper()
+	d.Rank(signal)
+	var got []string
+	kept := map[string]string{}
+	if d.Ranking == nil {
+		kept[""] = d.Unranked
+	} else {
+		for _, e := range d.Ranking.Candidates {
+			got = append(got, e.Name)
+		}
+		for _, e := range d.Ranking.Protected {
+			kept[e.Name] = e.Protection
+		}
+	}
+	same(n.t, signal.String()+": candidates", candidates, got)
+	same(n.t, signal.String()+": protected", protected, kept)
+}
+
+// Under pressure the document has the signal and where its thresholds stand, what is in flight, and what was refused; and
+// it ranks by all of them.
+func TestStatusTellsWhatTheLoopKnows(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("blocked 400/100", "greedy 300/100", "next 250/100")
+		n.stubborn = true
+		n.answers(map[string]evict.Outcome{"blocked": evict.BlockedByBudget})
+		n.softAndHard()
+		d := n.documents(false, time.Second)[0]
+		thresholds := d.Signals[0].Thresholds
+		if len(d.Signals) != 1 || *d.Signals[0].Available != 50*Mebi || !d.Signals[0].Under || len(thresholds) != 2 ||
+			!thresholds[0].Holds || thresholds[0].Since.IsZero() || thresholds[0].Kind != "Hard" || thresholds[1].Line == nil {
+			t.Errorf("signals %+v", d.Signals)
+		}
+		if len(d.InFlight) != 1 || d.InFlight[0].Pod != "shop/greedy" || d.InFlight[0].Signal != "memory.available" || d.InFlight[0].Expected.At(pressure.MemoryAvailable) != 300*Mebi {
+			t.Errorf("in flight %+v", d.InFlight)
+		}
+		if len(d.BackOffs) != 1 || d.BackOffs[0].Name != "shop/blocked" || !strings.Contains(d.BackOffs[0].Why, "PodDisruptionBudget blocked was BlockedByBudget") || !d.BackOffs[0].Until.After(d.Time) {
+			t.Errorf("back-offs %+v", d.BackOffs)
+		}
+		if age := d.Time.Sub(d.LastTick); !d.Enforcement.On || age < 0 || age > time.Second {
+			t.Errorf("enforcement %+v, looked %v before", d.Enforcement, age)
+		}
+		n.ranked(d, pressure.MemoryAvailable, []string{"next"}, map[string]string{"blocked": string(rank.ProtectedBackingOff), "greedy": string(rank.ProtectedTerminating)})
+	})
+}
+
+// A pod whose request is in doubt is in flight in the document, and keeps its place in the ranking. A would-be victim of a
+// dry run is in flight until it would have ended, and after that.
+func TestStatusOfAVictim(t *testing.T) {
+	stories(t, map[string]func(n *world, all []*status.Document){
+		"in doubt": func(n *world, all []*status.Document) {
+			if v := all[0].InFlight[0]; !v.InDoubt || v.Pod != "shop/victim" || v.Since.IsZero() {
+				n.t.Errorf("in flight %+v", v)
+			}
+			n.ranked(all[0], pressure.MemoryAvailable, []string{"victim"}, nil)
+		},
+		"dry run": func(n *world, all []*status.Document) {
+			if now, later := all[0].InFlight[0], all[1].InFlight[0]; !now.DryRun || now.Ended || !later.DryRun || !later.Ended {
+				n.t.Errorf("in flight %+v, and later %+v", now, later)
+			}
+			if e := all[0].Enforcement; e.On || e.Reason != "Configured" {
+				n.t.Errorf("enforcement %+v", e)
+			}
+		},
+	}, func(n *world, name string, check func(n *world, all []*status.Document)) {
+		n.runs("victim 950/100")
+		if n.policy.DryRun = name == "dry run"; !n.policy.DryRun {
+			n.answer = lost
+		}
+		n.policy.Transition = time.Minute
+		all := n.documents(false, 500*time.Millisecond, time.Minute)
+		if len(all[0].InFlight) != 1 {
+			n.t.Fatalf("in flight %+v", all[0].InFlight)
+		}
+		check(n, all)
+	})
+}
+
+// A calm node is ranked by what its pods use now, of the disks too where that is asked for: then they are measured, once
+// for a while.
+func TestStatusRanksForEachSignal(t *testing.T) {
+	story(t, func(n *world) {
+		n.memory(2000)
+		n.runs("self 500/0", "modest 100/200", "greedy 300/100", "unread 300/0")
+		n.pod("unread").noCgroup = true
+		n.filesystem(nodefs, nil)
+		n.policy.Thresholds, n.disk.slow = HardPolicy().Thresholds, time.Second
+		n.disk.measured = map[string]usage.DiskUse{"uid-modest": onDisk(9, 9, 9, 9), "uid-greedy": onDisk(5, 5, 5, 5)}
+		n.option = func(o *agent.Options) { o.Self = nodepods.Self{UID: "uid-self"} }
+		documents := n.documents(true, time.Minute, time.Second)
+		protected := map[string]string{"self": string(rank.ProtectedSelf), "unread": string(rank.ProtectedNoUsageSample)}
+		n.ranked(documents[1], pressure.MemoryAvailable, []string{"greedy", "modest"}, protected)
+		n.ranked(documents[1], pressure.PIDAvailable, []string{"greedy", "modest"}, protected)
+		n.ranked(documents[1], nodefs, []string{"modest", "greedy"}, protected)
+		if n.disk.asked.Load() != 1 || documents[0].DiskMeasured.IsZero() {
+			t.Errorf("measured %d times for two documents", n.disk.asked.Load())
+		}
+	})
+}
+
+// A document says why nothing can be ranked, and not that there is nothing.
+func TestStatusWithoutAReading(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("a 1/0")
+		n.unread, n.unknown, n.staleWatch = errPlanted(), errPlanted(), errPlanted()
+		n.filesystem(nodefs, nil)
+		n.policy.Thresholds, n.disk.err = HardPolicy().Thresholds, errPlanted()
+		d := n.documents(true, time.Second)[0]
+		n.ranked(d, pressure.MemoryAvailable, nil, map[string]string{"": "reading the pods' cgroups: planted"})
+		n.ranked(d, nodefs, nil, map[string]string{"": "measuring the pods' disk use: planted"})
+		if s := d.Signals[0]; s.State != "Unknown" || s.Available != nil || s.Reason != "planted" || d.PodsUnknown != "planted" {
+			t.Errorf("the signal is %+v, the pods are %q", s, d.PodsUnknown)
+		}
+	})
+}
+
+// Who asks often makes the loop read the pods once a second, and many finished pods are counted and not listed.
+func TestStatusIsCheap(t *testing.T) {
+	story(t, func(n *world) {
+		for i := range status.MostFinished + 3 {
+			n.Run(fmt.Sprintf("finished-%03d", i), 0, 0, byKubelet)
+		}
+		n.runs("runs 1/0")
+		documents := n.documents(false, slices.Repeat([]time.Duration{100 * time.Millisecond}, 20)...)
+		if n.collects > 3 { // one of them warms up
+			t.Errorf("%d documents read the pods %d times", len(documents), n.collects)
+		}
+		d := documents[0]
+		if len(d.Pods) != status.MostFinished+1 || d.FinishedOmitted != 3 || d.Pods[status.MostFinished].Name != "runs" {
+			t.Errorf("%d pods, and %d more", len(d.Pods), d.FinishedOmitted)
+		}
+	})
+}
+
+// Who asks a loop that does not run, or that waits for a disk, is not kept waiting.
+func TestStatusOfALoopThatHangs(t *testing.T) {
+	stories(t, map[string]bool{"asking evictd's loop: no answer within 5s": false, "waiting for evictd's loop: no answer within 5s": true}, func(n *world, want string, runs bool) {
+		n.filesystem(nodefs, nil)
+		n.disk.slow = time.Hour
+		n.start()
+		running, stop := context.WithCancel(n.t.Context())
+		defer stop()
+		if runs {
+			go func() { _ = n.agent.Run(running) }()
+		}
+		ctx, cancel := context.WithCancelCause(n.t.Context())
+		time.AfterFunc(5*time.Second, func() { cancel(errors.New("no answer within 5s")) })
+		if d, err := n.agent.Status(ctx, true); d != nil || err == nil || err.Error() != want {
+			n.t.Errorf("%+v, %v", d, err)
+		}
+	})
+}

@@ -1,0 +1,833 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// A victim is relied on for what the signal measures: where active page cache counts as used, it counts as
+// freed too.
+func TestVictimIsReliedOnInTheSignalsMeasure(t *testing.T) {
+	stories(t, map[pressure.MemoryDefinition][]string{
+		pressure.WorkingSet: {"cached"},
+		pressure.Kernel:     {"cached", "second"},
+	}, func(n *world, definition pressure.MemoryDefinition, want []string) {
+		n.ends, n.countsCache = 25*time.Second, definition == pressure.WorkingSet
+		n.Run("cached", 30, 0).cache = 300 * Mebi
+		n.Run("second", 200, 0, high) // behind it by either figure
+		n.host = 420 * Mebi
+		if definition == pressure.Kernel {
+			n.host += 300 * Mebi
+		}
+		n.policy.MemoryAvailable = definition
+		n.watch(20 * time.Second)
+		n.evicted(want...)
+	})
+}
+
+func TestAllocatableBooksWhatTheSignalCounts(t *testing.T) {
+	stories(t, map[pressure.MemoryDefinition]int64{pressure.Kernel: 30 * Mebi, pressure.WorkingSet: 330 * Mebi}, func(n *world, definition pressure.MemoryDefinition, holds int64) {
+		n.Run("cached", 30, 0).cache = 300 * Mebi
+		read, _ := n.Collect(nil)
+		want := pressure.Amounts{}.With(pressure.AllocatableMemoryAvailable, holds).With(pressure.KubeletMemoryAvailable, 330*Mebi).
+			With(pressure.MemoryAvailable, holds).With(pressure.MemoryStall, measure.WholeStall).With(pressure.PIDAvailable, 30)
+		if got := measure.CgroupUses(pressure.AllocatableMemoryAvailable, definition, n.List(), read).ByUID["uid-cached"].Expected; got != want {
+			n.t.Errorf("expected %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A victim that has freed most of what it had while it takes its time to end is not relied on for it once more.
+func TestVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
+	ended := func(p *Pod) { p.memory = 10 * Mebi }
+	stories(t, map[string]struct {
+		shrink func(*Pod)
+		behind bool
+	}{
+		"its processes ended": {ended, false},
+		"its processes ended, and the watch has not told that it is leaving": {ended, true},
+		"its cgroup has gone": {func(p *Pod) { p.memory, p.noCgroup = 0, true }, false},
+	}, func(n *world, _ string, c struct {
+		shrink func(*Pod)
+		behind bool
+	},
+	) {
+		n.ends, n.behind = 25*time.Second, c.behind
+		n.runs("first 300/0", "second 200/0")
+		n.host = 430 * Mebi
+		n.at(time.Second, func() { c.shrink(n.pod("first")) })
+		n.takes(2*time.Second, 300)
+		n.watch(10 * time.Second)
+		n.evicted("first", "second")
+	})
+}
+
+// What a victim frees between the measurement and the second reading is not reclaimed twice.
+func TestSecondReadingCountsWhatIsInFlight(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("leaving 60/0", "second 200/0")
+		n.host = 710 * Mebi // 30 available, 100 wanted: 70 missing, 60 in flight
+		n.stubborn = true
+		n.terminate("uid-leaving")
+		n.sampled = func(s *pressure.Sample) {
+			if n.samples == 2 {
+				n.pod("leaving").memory /= 2
+				s.Observations[pressure.MemoryAvailable].Available += 30 * Mebi
+			}
+		}
+		n.watch(time.Millisecond)
+		n.evicted()
+		n.held(decide.HoldReclaimInProgress)
+	})
+}
+
+// Hard pressure does not wait for an hour of grace; soft pressure does. The API takes any number of seconds for
+// a grace period: ten thousand millions of them are not in the past.
+func TestPatienceWithALongGrace(t *testing.T) {
+	type case_ struct {
+		grace  int64
+		hard   bool
+		during time.Duration
+		want   []string
+	}
+	stories(t, map[string]case_{
+		"hard, before it runs out": {3600, true, decide.HardPatience, []string{"patient"}},
+		"hard, after it":           {3600, true, decide.HardPatience + time.Second, []string{"patient", "next"}},
+		"soft":                     {3600, false, 30 * time.Minute, []string{"patient"}},
+		"endless":                  {10_000_000_000, true, 10 * time.Second, []string{"patient"}},
+		"endless, by hand":         {10_000_000_000, true, 10 * time.Second, nil},
+	}, func(n *world, _ string, c case_) {
+		n.stubborn = true
+		n.Run("patient", 300, 0, grace(c.grace))
+		n.runs("next 290/0")
+		n.host = 400 * Mebi
+		if c.want == nil {
+			n.terminate("uid-patient")
+		}
+		n.policy.Thresholds[0].Hard = c.hard
+		n.watch(c.during)
+		n.evicted(c.want...)
+	})
+}
+
+func TestNoCandidatesNamesVictimsInFlight(t *testing.T) {
+	story(t, func(n *world) {
+		n.stubborn = true
+		n.runs("small 10/0")
+		n.host = 950 * Mebi
+		n.watch(time.Second)
+		n.says(decide.HoldNoCandidates, "1 pods on the node, 1 of them terminating")
+	})
+}
+
+// Unknown does not mean ended: a victim whose cgroup cannot be read, and a list of pods that is not complete, end
+// no booking. A force-deleted pod whose processes still run holds what it holds; of one that has finished and has
+// no cgroup nothing is left.
+func TestUnknownIsNotGone(t *testing.T) {
+	stories(t, map[string]struct {
+		is    func(*world)
+		there bool
+	}{
+		"the cgroup cannot be looked for": {func(n *world) { delete(n.pods, "uid-victim"); n.unpresent = errPlanted() }, true},
+		"the pods are not known":          {func(n *world) { delete(n.pods, "uid-victim"); n.unsynced = true }, true},
+		"it is not there":                 {func(n *world) { delete(n.pods, "uid-victim") }, false},
+		"it is not listed and runs":       {func(n *world) { n.hides("victim", nil) }, true},
+		"the kubelet has ended it":        {func(n *world) { n.evictByKubelet("victim", 0) }, false},
+	}, func(n *world, _ string, c struct {
+		is    func(*world)
+		there bool
+	},
+	) {
+		n.runs("victim 100/0")
+		c.is(n)
+		victim := decide.Victim{UID: "uid-victim", Phase: decide.Terminating, Accepted: n.began, Deadline: n.began.Add(time.Hour)}
+		n.watch(time.Millisecond, func(o *agent.Options) { o.Remembered.InFlight.Victims = []decide.Victim{victim} })
+		if got := len(n.inFlight()) > 0; got != c.there {
+			n.t.Errorf("in flight: %v, want %v", got, c.there)
+		}
+	})
+}
+
+// The kubelet evicts a pod, whose memory is reclaimed a while later. Evictd evicts no pod for what the kubelet's
+// victim frees, and a pod that stays listed does not hold the next pressure.
+func TestKubeletsVictimIsInTheLedger(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("kubelets 300/0", "second 200/0")
+		n.host = 300 * Mebi
+		n.at(time.Second, func() {
+			n.host += 150 * Mebi // 50 left, 100 wanted
+			n.evictByKubelet("kubelets", 5*time.Second)
+		})
+		n.takes(20*time.Second, 300)
+		n.watch(15 * time.Second)
+		n.evicted()
+		n.held(decide.HoldReclaimInProgress)
+		n.on(15 * time.Second)
+		n.evicted("second")
+	})
+}
+
+// Pods that the kubelet evicted yesterday are still listed, and hold nothing.
+func TestKubeletsOldVictimsDelayNoEviction(t *testing.T) {
+	story(t, func(n *world) {
+		n.Run("yesterdays", 0, 0, byKubelet).noCgroup = true
+		n.runs("first 300/0", "second 200/0")
+		n.host = 800 * Mebi // more is missing than the first one returns
+		n.watch(time.Second)
+		n.evicted("first", "second")
+		n.doesNotRelyOn("yesterdays")
+	})
+}
+
+func (n *world) doesNotRelyOn(name string) {
+	n.t.Helper()
+	if way := n.last().InFlight; slices.ContainsFunc(way, func(v decide.Victim) bool { return v.Name == name }) {
+		n.t.Errorf("in flight: %+v", way)
+	}
+}
+
+// mirrorOf makes a pod the mirror of a static one.
+func mirrorOf(uid string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Annotations = map[string]string{"kubernetes.io/config.hash": uid, "kubernetes.io/config.mirror": uid}
+	}
+}
+
+// The end of a mirror pod ends nothing: the static pod's memory stays where it is, and the kubelet makes the
+// mirror again.
+func TestFaultTerminatingMirrorIsNotReliedOn(t *testing.T) {
+	story(t, func(n *world) {
+		n.Run("static", 500, 0, mirrorOf("uid-static"))
+		n.runs("greedy 450/10")
+		n.stubborn = true
+		n.terminate("uid-static")
+		n.watch(2 * time.Second)
+		n.evicted("greedy")
+		n.doesNotRelyOn("static")
+	})
+}
+
+// A pod of others that is stuck is relied on for one clock, from the moment the line is met, and not for longer:
+// an hour before it did not matter.
+func TestFaultOldStuckPodIsReliedOnForOneClock(t *testing.T) {
+	stories(t, map[string]func(n *world){
+		"terminating": func(n *world) { n.terminate("uid-stuck") },
+		"finished":    func(n *world) { n.changed("stuck", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
+	}, func(n *world, _ string, unfit func(n *world)) {
+		n.runs("stuck 500/0", "greedy 100/10")
+		n.stubborn = true
+		unfit(n)
+		n.at(time.Hour, func() { n.pod("greedy").memory = 450 * Mebi })
+		n.watch(time.Hour + decide.HardPatience - time.Second)
+		n.evicted()
+		n.on(4 * time.Second)
+		n.evicted("greedy")
+	})
+}
+
+// churn runs a pod of so many MiB each period, which terminates at once and ends when the node's pods do. The
+// UIDs differ.
+func (n *world) churn(memory int64, every, during time.Duration) {
+	for i := range int(during / every) {
+		time.AfterFunc(time.Duration(i)*every, func() {
+			name := fmt.Sprintf("churn-%d", i)
+			n.Run(name, memory, memory)
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.terminate("uid-" + name)
+		})
+	}
+}
+
+// A pod of others that ends each half minute, and is made again, held a node at 290 of 300 MiB for half an hour
+// while the pod that is over its request stayed: that one goes once the clock is over. The clock is the
+// incident's: a line that holds again for a moment each half minute, when the pod of others has ended and is made
+// again, began it anew.
+func TestFaultPodsThatEndOneAfterTheOtherHoldOneClock(t *testing.T) {
+	stories(t, map[string]func(n *world) (late time.Duration){
+		"at the line": func(n *world) time.Duration { n.ends = 31 * time.Second; return 5 * time.Second },
+		"the line holds for a moment": func(n *world) time.Duration {
+			n.ends, n.policy.Transition = 29*time.Second, 5*time.Minute
+			return 30 * time.Second
+		},
+	}, func(n *world, _ string, sets func(n *world) time.Duration) {
+		late := sets(n)
+		n.runs("greedy 300/10")
+		n.host = 400 * Mebi
+		n.churn(210, 30*time.Second, 10*time.Minute)
+		n.watch(30*time.Second + decide.HardPatience + late)
+		n.evicted("greedy")
+	})
+}
+
+// Under soft pressure a deleted pod with an endless grace period was relied on for a year.
+func TestFaultEndlessGraceOfOthersHoldsSoftPressureForOneClock(t *testing.T) {
+	story(t, func(n *world) {
+		n.stubborn = true
+		n.Run("endless", 300, 0, grace(1_000_000_000))
+		n.runs("greedy 300/10")
+		n.host = 350 * Mebi
+		n.terminate("uid-endless")
+		n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, 30*time.Second
+		n.watch(decide.HardPatience - time.Second)
+		n.evicted()
+		n.on(4 * time.Second)
+		n.evicted("greedy")
+	})
+}
+
+// A pod that began to terminate a moment ago is relied on as usual, on a node that was calm.
+func TestNewlyTerminatingPodIsReliedOn(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("leaving 500/0", "greedy 100/10")
+		n.stubborn = true
+		n.at(time.Hour, func() {
+			n.terminate("uid-leaving")
+			n.pod("greedy").memory = 450 * Mebi
+		})
+		n.watch(time.Hour + 40*time.Second)
+		n.evicted()
+		n.held(decide.HoldReclaimInProgress)
+	})
+}
+
+// emptied makes the cgroup of a pod one that is there and uses nothing, once the node has run for so long.
+func (n *world) emptied(name string, from time.Duration) {
+	n.collected = func(read []usage.Pod) ([]usage.Pod, error) {
+		for i := range read {
+			if read[i].UID == "uid-"+name && time.Since(n.began) >= from {
+				read[i] = usage.Pod{UID: read[i].UID, TasksKnown: true, Unused: true}
+			}
+		}
+		return read, nil
+	}
+}
+
+// A victim whose processes have ended and whose volume does not unmount was relied on for what it had held, to
+// its deadline, while a neighbour took the node.
+func TestFaultEmptiedCgroupIsNotReliedOn(t *testing.T) {
+	stories(t, map[string]func(n *world){
+		"evictd's own":      func(*world) {},
+		"that others end":   func(n *world) { n.terminate("uid-stuck") },
+		"that is forgotten": func(n *world) { n.hides("stuck", nil) },
+	}, func(n *world, _ string, leave func(n *world)) {
+		n.stubborn = true
+		n.runs("stuck 500/0", "greedy 450/10")
+		leave(n)
+		n.emptied("stuck", 5*time.Second)
+		n.at(5*time.Second, func() { n.pod("stuck").memory, n.host = 0, 500*Mebi })
+		n.watch(7 * time.Second)
+		if got := n.Victims(); len(got) == 0 || got[len(got)-1] != "greedy" {
+			n.t.Errorf("evicted %v; want greedy at the end", got)
+		}
+	})
+}
+
+// A cgroup that uses nothing does not show what its pod uses: the pod is no candidate.
+func TestEmptiedCgroupIsNoCandidate(t *testing.T) {
+	story(t, func(n *world) {
+		n.Run("new", 10, 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })
+		n.host = 950 * Mebi
+		n.emptied("new", 0)
+		n.watch(time.Second)
+		n.evicted()
+		n.says(decide.HoldNoCandidates)
+	})
+}
+
+// forced is a node that is short of a little memory; a large pod is not listed any more unless listed says so,
+// and still runs.
+func (n *world) forced(listed func() bool) {
+	n.runs("forced 500/100", "next 450/100")
+	n.hides("forced", listed)
+}
+
+// A pod that the API server has deleted while the node still runs it is in flight until it has ended, from the
+// first decision on, which may be the first of a process.
+func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
+	story(t, func(n *world) {
+		n.forced(nil)
+		n.at(20*time.Second, func() { delete(n.pods, "uid-forced") })
+		n.watch(40 * time.Second)
+		n.evicted()
+		n.held(decide.HoldReclaimInProgress)
+		if way := n.decisions[0].InFlight; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*Mebi {
+			t.Errorf("in flight: %+v, want the forgotten pod by its UID and what it holds", way)
+		}
+	})
+}
+
+// A cgroup that is never removed holds a node for one clock, and is no victim.
+func TestForgottenPodThatNeverEnds(t *testing.T) {
+	story(t, func(n *world) {
+		n.forced(nil)
+		n.stubborn = true
+		n.watch(decide.HardPatience - time.Second)
+		n.evicted()
+		n.on(3 * time.Second)
+		n.evicted("next")
+		n.follows("next", "memory.available")
+	})
+}
+
+// A new pod may have its cgroup before the watch tells of it. It is waited for until the watch does, and then it
+// is a pod like any other.
+func TestNewPodIsNotTakenForAForgottenOneForLong(t *testing.T) {
+	story(t, func(n *world) {
+		n.forced(func() bool { return time.Since(n.began) > 300*time.Millisecond })
+		n.stubborn = true
+		n.watch(5 * time.Second)
+		n.evicted("forced")
+		if d := n.last(); len(d.InFlight) != 1 || d.InFlight[0].Name == "" || d.InFlight[0].Signal == "" {
+			t.Errorf("in flight: %+v, want it as a victim of evictd's", d.InFlight)
+		}
+		if took := n.evictedAt()[0]; took > 500*time.Millisecond {
+			t.Errorf("it was evicted after %v, want as soon as it was listed", took)
+		}
+	})
+}
+
+// A static pod's cgroup has a UID that the API server does not know; the list tells it all the same.
+func TestStaticPodIsNotForgotten(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("forced 500/100", "next 450/100")
+		mirror := n.pod("forced").api
+		mirror.UID = "uid-of-the-mirror"
+		mirrorOf("uid-forced")(mirror)
+		n.watch(time.Second)
+		n.evicted("next")
+	})
+}
+
+// A victim that the API server forgets at once is relied on for what it has left.
+func TestForgottenVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
+	story(t, func(n *world) {
+		n.forced(func() bool { return len(n.evictions) == 0 })
+		n.stubborn = true
+		n.at(2*time.Second, func() { n.pod("forced").memory, n.host = 10*Mebi, 490*Mebi })
+		n.watch(4 * time.Second)
+		n.evicted("forced", "next")
+	})
+}
+
+// What is in flight covers the shortage for 60 ms while another pod takes a gigabyte a second: the next decision
+// came with the tick after that, a tenth of a second later.
+func TestFaultNextDecisionIsLateBehindWhatIsInFlight(t *testing.T) {
+	story(t, func(n *world) {
+		n.host, n.ends, n.slow = 640*Mebi, time.Minute, time.Millisecond
+		n.runs("first 60/0")
+		n.Run("leak", 0, 0, high) // evicted after all others
+		sent := map[string]time.Duration{}
+		n.answer = func(r evict.Request) evict.Result {
+			if _, again := sent[r.Name]; !again {
+				sent[r.Name] = time.Since(n.began)
+			}
+			return evict.Result{Outcome: evict.Evicted}
+		}
+		for i := range 600 {
+			n.at(time.Duration(i)*time.Millisecond, func() { n.pod("leak").memory += Mebi })
+		}
+		n.watch(600 * time.Millisecond)
+		const line, covered = 200 * time.Millisecond, 60 * time.Millisecond
+		if late := sent["first"] - line; sent["first"] == 0 || late > 20*time.Millisecond {
+			t.Errorf("first was evicted after %v, want at %v and 20ms later at most", sent["first"], line)
+		}
+		if late := sent["leak"] - line - covered; sent["leak"] == 0 || late > 20*time.Millisecond || late < 0 {
+			t.Errorf("leak was evicted after %v, want after %v and 20ms later at most", sent["leak"], line+covered)
+		}
+	})
+}
+
+// patientNode is a node with a soft threshold at a fifth, a hard one at a tenth, and a cap of ten seconds for the
+// hard one, which is below the one of overdue victims. It is under soft pressure; its first victim has so many
+// seconds of grace and never ends by itself. It is under hard pressure after five seconds.
+func (n *world) patientNode(seconds int64) {
+	n.stubborn = true
+	n.Run("patient", 300, 0, grace(seconds))
+	n.runs("next 290/0")
+	n.host = 260 * Mebi // 150 left
+	n.takes(5*time.Second, 80)
+	n.policy.HardGrace, n.policy.OverdueGrace = 10, 60
+	n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false)
+}
+
+// asked is a request: its pod, and the grace period in seconds; -1 is the pod's own.
+type asked struct {
+	Name    string
+	Seconds int64
+}
+
+// graces returns the requests in order.
+func (n *world) graces() (all []asked) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range n.evictions {
+		seconds := int64(-1)
+		if r.GraceSeconds != nil {
+			seconds = *r.GraceSeconds
+		}
+		all = append(all, asked{r.Name, seconds})
+	}
+	return all
+}
+
+// shortening answers requests that shorten a grace period so, and takes the others.
+func (n *world) shortening(outcome evict.Outcome) {
+	n.answer = func(r evict.Request) evict.Result {
+		switch {
+		case r.Shorten && outcome == evict.Unconfirmed:
+			return lost(r)
+		case r.Shorten:
+			return evict.Result{Outcome: outcome}
+		}
+		return evict.Result{Outcome: taken(r)}
+	}
+}
+
+func TestEscalation(t *testing.T) {
+	const overdue = decide.HardPatience + 20*time.Second
+	first, again, next := asked{"patient", -1}, asked{"patient", 10}, asked{"next", 10}
+	type case_ struct {
+		grace  int64
+		during time.Duration
+		setUp  func(n *world)
+		want   []asked
+	}
+	none := func(*world) {}
+	stories(t, map[string]case_{
+		"while it is relied on: no pod":                                          {3600, decide.HardPatience, none, []asked{first}},
+		"over the patience of hard pressure: the victim again, and no other pod": {3600, overdue, none, []asked{first, again}},
+		"past its deadline: the victim again":                                    {20, 20*time.Second + decide.DeadlineMargin + 2*time.Second, none, []asked{first, again}},
+		"once: past the new deadline the next one is evicted": {
+			3600, decide.HardPatience + 10*time.Second + decide.DeadlineMargin + 3*time.Second, none,
+			[]asked{first, again, next},
+		},
+		"it ends now: no other pod is evicted": {
+			3600, 5 * time.Minute, func(n *world) { n.at(time.Minute, func() { n.stubborn = false }) },
+			[]asked{first, again},
+		},
+		"soft pressure does not":                      {20, time.Minute, func(n *world) { n.host -= 80 * Mebi }, []asked{first, {"next", -1}}},
+		"without a cap: the next one":                 {3600, overdue, func(n *world) { n.policy.OverdueGrace = 0 }, []asked{first, next}},
+		"by its own cap":                              {3600, overdue, func(n *world) { n.policy.HardGrace = 0 }, []asked{first, {"patient", 60}}},
+		"with a cap that is no shorter: the next one": {10, 30 * time.Second, none, []asked{first, next}},
+		"another client has shortened it already: the next one": {3600, overdue, func(n *world) {
+			n.at(10*time.Second, func() { n.terminate("uid-patient", new(int64(10))) })
+		}, []asked{first, next}},
+		"it holds nothing any more: the next one": {3600, overdue, func(n *world) {
+			n.at(10*time.Second, func() { n.pod("patient").memory, n.host = 0, n.host+300*Mebi })
+		}, []asked{first, next}},
+		"it is denied: once, and the next one": {3600, overdue, func(n *world) { n.shortening(evict.Denied) }, []asked{first, again, next}},
+		"no answer: three times, and the next one": {
+			3600, overdue + 10*time.Second, func(n *world) { n.shortening(evict.Unconfirmed) },
+			[]asked{first, again, again, again, next},
+		},
+		// The limit is reached by the first one until its minute is over.
+		"it counts against no limit": {20, 62 * time.Second, func(n *world) { n.limit(1, 0) }, []asked{first, again, next}},
+		"it counts against no limit, and none holds it back": {3600, overdue, func(n *world) {
+			n.limit(1, 0)
+			n.runs("small 20/0")
+			n.host -= 20 * Mebi
+			n.takes(40*time.Second, 300) // not covered from here on: one more pod is evicted, and reaches the limit
+		}, []asked{first, next, again}},
+		// A dry run escalates its own simulated victims, and no pod that is really terminating.
+		"a dry run": {3600, overdue, func(n *world) { n.policy.DryRun = true }, []asked{first, again}},
+		"a dry run that begins later": {3600, overdue, func(n *world) {
+			n.reloads(10*time.Second, func(p *agent.Policy) { p.DryRun = true })
+		}, []asked{first, {"next", 10}}},
+		// A pod that evictd did not evict keeps its grace period, and so does a victim from before a restart.
+		"ended by hand": {3600, overdue, func(n *world) { n.terminate("uid-patient") }, []asked{next}},
+		"ended by the Eviction API, and evictd started again": {3600, overdue, func(n *world) {
+			n.changed("patient", func(p *corev1.Pod) {
+				p.Status.Conditions = append(p.Status.Conditions,
+					corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
+			})
+			n.terminate("uid-patient")
+		}, []asked{next}},
+	}, func(n *world, name string, c case_) {
+		n.patientNode(c.grace)
+		c.setUp(n)
+		n.watch(c.during)
+		same(n.t, "requests", c.want, n.graces())
+		if wet := namesOf(n.Node, func(r evict.Request) bool { return !r.DryRun }); name == "a dry run" && len(wet) > 0 {
+			n.t.Errorf("requests for %v are no dry runs", wet)
+		}
+	})
+}
+
+// A pod with a grace period of 10^9 seconds ignores SIGTERM and takes what becomes free. No other pod goes for
+// that: it gets the grace period of overdue victims.
+func TestFaultGraceOfManyYearsCostsTheNeighbours(t *testing.T) {
+	story(t, func(n *world) {
+		n.policy.OverdueGrace = 60
+		n.stubborn = true
+		n.Run("hog", 400, 0, grace(1_000_000_000))
+		n.runs("a 60/50", "b 60/50", "c 60/50", "d 60/50", "e 60/50")
+		n.host = 220 * Mebi // 80 of 100 are left
+		n.answer = func(r evict.Request) evict.Result {
+			if r.Shorten { // it has had that long: the kubelet kills it
+				n.stubborn = false
+			}
+			return evict.Result{Outcome: evict.Evicted}
+		}
+		n.watch(15 * time.Minute)
+		same(t, "requests", []asked{{"hog", -1}, {"hog", 60}}, n.graces())
+	})
+}
+
+func TestEscalationIsOnRecord(t *testing.T) {
+	story(t, func(n *world) {
+		n.patientNode(3600)
+		n.watch(decide.HardPatience + 10*time.Second)
+		escalated := n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Escalated })
+		if len(escalated) != 1 {
+			t.Fatalf("%d escalations on record, want one: %+v", len(escalated), n.decisions)
+		}
+		if victim := escalated[0].Victim(); victim == nil || !victim.Escalates || victim.Entry.Position != 0 || victim.Entry.Pod.Usage != 300*Mebi {
+			t.Errorf("the record %+v", escalated[0])
+		}
+		b := n.follows("patient", "memory.available")
+		if b.Escalated.IsZero() || b.GraceSeconds != 10 || !b.Deadline.Equal(b.Escalated.Add(10*time.Second+decide.DeadlineMargin)) {
+			t.Errorf("the booking %+v", b)
+		}
+	})
+}
+
+// What the node got back by a victim's end, with all that moves meanwhile. It ends after 20 s; its books are read
+// once a second.
+func TestWhatAVictimsEndGaveBack(t *testing.T) {
+	const ending, atItsEnd = 16 * time.Second, 19500 * time.Millisecond
+	type case_ struct {
+		change           func(n *world)
+		expected, actual int64 // MiB; 0 is not known
+	}
+	stories(t, map[string]case_{
+		"just what it held": {func(*world) {}, 300, 300},
+		"another pod takes half of it at once": {func(n *world) {
+			n.at(atItsEnd, func() { n.pod("other").memory += 150 * Mebi })
+		}, 300, 300},
+		"another pod starts, and one ends": {func(n *world) {
+			n.at(atItsEnd, func() {
+				delete(n.pods, "uid-small")
+				n.pods["uid-new"] = &Pod{api: &corev1.Pod{}, memory: 70 * Mebi}
+				n.pods["uid-new"].api.UID = "uid-new"
+			})
+		}, 300, 300},
+		"it has grown since it was accepted": {func(n *world) {
+			n.at(10*time.Second, func() { n.pod("first").memory += 50 * Mebi })
+		}, 350, 350},
+		"its processes end some seconds before the pod does": {func(n *world) {
+			n.at(ending, func() { n.pod("first").memory = 0 })
+		}, 300, 300},
+		"its page tables and sockets were in no pod's books": {func(n *world) {
+			n.at(ending, func() { n.pod("first").memory = 0; n.host -= 40 * Mebi })
+		}, 300, 340},
+		"half of it was another's too": {func(n *world) {
+			n.at(ending, func() { n.pod("first").memory = 0; n.host += 150 * Mebi })
+		}, 300, 150},
+		"the host took memory while it was waited for, and not at its end": {func(n *world) { n.takes(10*time.Second, 100) }, 300, 300},
+		"the pods cannot be read": {func(n *world) { n.at(atItsEnd, func() { n.unread = errPlanted() }) }, 0, 0},
+		"the node cannot be read": {func(n *world) { n.at(atItsEnd, func() { n.unknown = errPlanted() }) }, 0, 0},
+		"it was measured otherwise before": {func(n *world) {
+			n.reloads(atItsEnd, func(p *agent.Policy) { p.MemoryAvailable = pressure.WorkingSet })
+		}, 0, 0},
+		"the configuration changed otherwise": {func(n *world) { n.reloads(atItsEnd, func(*agent.Policy) {}) }, 300, 300},
+	}, func(n *world, _ string, c case_) {
+		n.ends = 20 * time.Second
+		n.runs("first 300/0", "other 200/0", "small 20/0")
+		n.host = 400 * Mebi
+		n.detail = func(uid string) *usage.Detail {
+			if uid != "uid-first" {
+				n.t.Errorf("%s is read", uid)
+			}
+			return &usage.Detail{Sockets: new(int64(40))}
+		}
+		c.change(n)
+		n.watch(25 * time.Second)
+		if len(n.ended) != 1 {
+			n.t.Fatalf("%d victims ended, want 1; evicted %v", len(n.ended), n.Victims())
+		}
+		e := n.ended[0]
+		if e.Victim.UID != "uid-first" || e.Signal != pressure.MemoryAvailable || e.Expected == nil || *e.Expected != 300*Mebi || *e.Victim.Held.Sockets != 40 {
+			n.t.Errorf("ended: %+v", e)
+		}
+		if e.Took() < n.ends || e.Took() > n.ends+time.Second || e.Overran() {
+			n.t.Errorf("took %v, overran %v", e.Took(), e.Overran())
+		}
+		var want *decide.Reclaimed
+		if c.expected > 0 {
+			want = &decide.Reclaimed{Expected: c.expected * Mebi, Actual: c.actual * Mebi}
+		}
+		same(n.t, "reclaimed", want, e.Reclaim)
+	})
+}
+
+func TestAVictimThatOverranItsDeadline(t *testing.T) {
+	story(t, func(n *world) {
+		n.ends = 46 * time.Second
+		n.runs("late 300/0")
+		n.host = 650 * Mebi
+		n.watch(time.Minute)
+		if len(n.ended) != 1 || !n.ended[0].Overran() || n.ended[0].Took() < n.ends {
+			t.Errorf("ended: %+v", n.ended)
+		}
+	})
+}
+
+// A dry run frees nothing, and a pod that ended without evictd is not a victim of evictd's.
+func TestOnlyWhatEvictdEvictedIsReclaimed(t *testing.T) {
+	stories(t, map[string]func(n *world){
+		"a dry run": func(n *world) { n.policy.DryRun = true },
+		"by others": func(n *world) { n.terminate("uid-first") },
+	}, func(n *world, _ string, ends func(n *world)) {
+		n.runs("first 300/0")
+		n.host = 650 * Mebi
+		ends(n)
+		n.watch(2 * time.Minute)
+		if wet := namesOf(n.Node, func(r evict.Request) bool { return !r.DryRun }); len(n.ended) != 0 || len(wet) > 0 {
+			n.t.Errorf("evicted %v, ended: %+v", wet, n.ended)
+		}
+	})
+}
+
+// A node without pods in flight pays nothing, and one with them a reading a second.
+func TestFollowingAVictimIsCheap(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("first 300/0")
+		n.policy.Pacing.Max = n.policy.Pacing.Min
+		victim := decide.Victim{
+			UID: "uid-first", Phase: decide.Terminating, Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, 300*Mebi),
+			Signal: "memory.available", Accepted: n.began, Deadline: n.began.Add(time.Hour),
+		}
+		n.watch(time.Millisecond, func(o *agent.Options) { o.Remembered.InFlight.Victims = []decide.Victim{victim} })
+		n.collects = 0
+		if n.on(10 * time.Second); n.collects < 9 || n.collects > 11 || n.samples < 900 {
+			t.Errorf("read the pods %d times in 10 s and %d samples, want once a second", n.collects, n.samples)
+		}
+	})
+}
+
+// A victim that keeps growing is read at one size, although a tick reads the node and the pods several times: it
+// takes a MiB from one reading to the next.
+func TestAGrowingVictimIsReadAtOneSize(t *testing.T) {
+	story(t, func(n *world) {
+		n.memory(100_000)
+		n.runs("first 300/0", "second 200/0")
+		n.host = n.capacity - 800*Mebi
+		n.sampled = func(*pressure.Sample) {
+			if pod := n.pod("first"); pod != nil {
+				pod.memory += Mebi
+			}
+		}
+		n.watch(5 * time.Second)
+		for _, e := range n.ended {
+			if e.Reclaim == nil || e.Reclaim.Actual != e.Reclaim.Expected {
+				t.Errorf("%s: %+v", e.Victim.Name, e.Reclaim)
+			}
+		}
+		if len(n.ended) == 0 {
+			t.Error("no victim has ended")
+		}
+	})
+}
+
+// spikeSeeds are random spikes: ten with -short, a hundred without.
+func spikeSeeds() []uint64 {
+	seeds := make([]uint64, 100)
+	for i := range seeds {
+		seeds[i] = uint64(i)
+	}
+	if testing.Short() {
+		return seeds[:10]
+	}
+	return seeds
+}
+
+// spike makes the node one on which something takes less memory than the first pod of the order will free. It has
+// pods of any size, a victim that takes up to the minute of its grace period to end, an API server that takes up to
+// three seconds to respond, a watch that may be behind, and memory use that changes a little all the time.
+func (n *world) spike(r *rand.Rand) {
+	n.memory(4000)
+	n.ends = time.Duration(r.Int64N(int64(time.Minute)))
+	n.slow = time.Duration(r.Int64N(int64(3 * time.Second)))
+	n.behind = r.IntN(2) == 0
+	largest := 100 + r.Int64N(900)
+	n.Run("largest", largest, r.Int64N(50), grace(60))
+	used := largest
+	for i := range 1 + r.IntN(30) {
+		memory := r.Int64N(min(largest-50, 100))
+		n.Run(fmt.Sprint("pod-", i), memory, r.Int64N(50), grace(60))
+		used += memory
+	}
+	// 400 must be available; 10 is more than the noise below.
+	free, short := 500+r.Int64N(400), 10+r.Int64N(largest-20)
+	n.host = (4000 - used - free) * Mebi
+	n.takes(time.Duration(r.Int64N(int64(10*time.Second))), free-400+short)
+}
+
+// wobble moves what is used outside of pods by a few MiB, up and down, for a while.
+func (n *world) wobble(ctx context.Context, r *rand.Rand) {
+	for ctx.Err() == nil {
+		by := r.Int64N(4 * Mebi)
+		for _, change := range []int64{by, -by} {
+			n.mu.Lock()
+			n.host += change
+			n.mu.Unlock()
+			time.Sleep(time.Duration(1 + r.Int64N(int64(time.Second/2))))
+		}
+	}
+}
+
+// Guards invariant 4: a spike that one pod's end relieves takes that pod alone, however long it takes to end.
+func TestInvariant04ASpikeWorthOneVictimTakesOne(t *testing.T) {
+	each(t, spikeSeeds(), func(n *world, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		n.spike(r)
+		ctx, stop := context.WithTimeout(n.t.Context(), 3*time.Minute)
+		defer stop()
+		var wobbling sync.WaitGroup
+		wobbling.Go(func() { n.wobble(ctx, r) })
+		n.watch(3 * time.Minute)
+		wobbling.Wait()
+		time.Sleep(2 * time.Minute) // until the last victim has ended
+		n.evicted("largest")
+	})
+}
+
+// The same takes more where what is in flight is forgotten: the test above can fail. Here each look at the node is
+// a new process's, and the watch is behind.
+func TestWithoutALedgerASpikeTakesMore(t *testing.T) {
+	t.Parallel()
+	more := 0
+	for _, seed := range spikeSeeds()[:10] {
+		synctest.Test(t, func(t *testing.T) {
+			n := newWorld(t)
+			n.spike(rand.New(rand.NewPCG(seed, 1)))
+			n.slow, n.behind = 0, true
+			for range 60 {
+				n.watch(500 * time.Millisecond)
+			}
+			if len(n.Victims()) > 1 {
+				more++
+			}
+			time.Sleep(2 * time.Minute)
+		})
+	}
+	if more < 5 {
+		t.Errorf("only %d of 10 spikes took more than one", more)
+	}
+}

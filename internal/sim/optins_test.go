@@ -1,0 +1,241 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/execute"
+	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// fakeTaints keeps a diary of what is wanted and of requests, in their order, and answers after a while.
+type fakeTaints struct {
+	takes time.Duration
+	fails error
+	mu    sync.Mutex
+	want  taint.Wanted // the last
+	diary []string
+}
+
+func (f *fakeTaints) add(line string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.diary = append(f.diary, line)
+}
+
+func (f *fakeTaints) Want(w taint.Wanted) {
+	text := "want " + strings.Join(w.Pressures.Keys(), " ")
+	if w.Keep {
+		text += " keep"
+	}
+	if w.DryRun {
+		text += " dry run"
+	}
+	if first := len(f.diary) == 0; first || w != f.want {
+		f.add(text)
+	}
+	f.want = w
+}
+
+func (f *fakeTaints) Settled(ctx context.Context) error {
+	select {
+	case <-time.After(f.takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	f.add("settled")
+	return f.fails
+}
+
+// tainted has the agent taint the node by these.
+func (n *world) tainted(taints *fakeTaints) {
+	n.policy.TaintNode, n.policy.Transition = true, 20*time.Second
+	n.option = func(o *agent.Options) { o.Taints = taints }
+	n.intercepts = func(r evict.Request) func(context.Context) evict.Result {
+		taints.add("evict " + r.Name)
+		return nil
+	}
+}
+
+func TestNodeIsTaintedBeforeTheFirstEvictionAndUntilTheTransitionPeriodHasPassed(t *testing.T) {
+	story(t, func(n *world) {
+		taints := &fakeTaints{takes: 300 * time.Millisecond}
+		n.tainted(taints)
+		n.runs("greedy 500/100")
+		n.at(30*time.Second, func() { n.host = 450 * Mebi })
+		n.at(50*time.Second, func() { n.host = 0 })
+		n.watch(2 * time.Minute)
+		same(t, "the order", []string{
+			"want  keep", "want ", // watched for a transition period
+			"want evictd.dev/memory-pressure", "settled", "evict greedy", "want ",
+		}, taints.diary)
+		same(t, "notes where there is nothing to say", nil, n.last().Notes)
+	})
+}
+
+func TestTaintThatFailsStopsNoEvictionAndIsOnRecord(t *testing.T) {
+	stories(t, map[string]*fakeTaints{
+		"refused":   {fails: errors.New("no right")},
+		"no answer": {takes: time.Hour},
+	}, func(n *world, _ string, taints *fakeTaints) {
+		n.tainted(taints)
+		n.runs("greedy 950/100")
+		n.watch(10 * time.Second)
+		n.evicted("greedy")
+		d := n.decisions[0]
+		if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "may not carry evictd.dev/memory-pressure") {
+			n.t.Errorf("notes %q", d.Notes)
+		}
+		if waited := d.Attempts[0].Result.Sent.Sub(d.Time); waited > execute.TaintTimeout+100*time.Millisecond {
+			n.t.Errorf("the eviction waited %v", waited)
+		}
+	})
+}
+
+func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
+	story(t, func(n *world) {
+		taints := &fakeTaints{}
+		n.tainted(taints)
+		n.runs("greedy 950/100")
+		n.policy.DryRun, n.policy.Transition = true, 0
+		n.reloads(5*time.Second, func(p *agent.Policy) { p.TaintNode = false })
+		n.watch(10 * time.Second)
+		same(t, "the order", []string{"want evictd.dev/memory-pressure dry run", "settled", "evict greedy"}, taints.diary[:3])
+		if got := taints.diary[len(taints.diary)-1]; got != "want " {
+			t.Errorf("at the end %q, want nothing wanted", got)
+		}
+		if notes := n.decisions[0].Notes; len(notes) != 1 || !strings.Contains(notes[0], "would taint") {
+			t.Errorf("notes %q", notes)
+		}
+	})
+}
+
+// lever is what says whether the agent acts.
+type lever struct {
+	mu      sync.Mutex
+	state   acting.State
+	changed chan struct{}
+}
+
+// pulled makes an agent one that a lever stops, at first so.
+func (n *world) pulled(s acting.State) *lever {
+	l := &lever{state: s, changed: make(chan struct{}, 1)}
+	n.option = func(o *agent.Options) { o.Acting, o.Policy.Acting = l.changed, l.now }
+	return l
+}
+
+func (l *lever) now() acting.State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}
+
+func (l *lever) after(d time.Duration, s acting.State) {
+	time.AfterFunc(d, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.state = s
+		select {
+		case l.changed <- struct{}{}:
+		default:
+		}
+	})
+}
+
+func stopped() acting.State { return acting.State{Reason: acting.Stopped, Why: "planted"} }
+
+// really fails the test unless these pods were evicted, besides dry runs.
+func (n *world) really(names ...string) {
+	n.t.Helper()
+	same(n.t, "evicted", names, namesOf(n.Node, func(r evict.Request) bool { return !r.DryRun }))
+}
+
+// A stopped agent decides and records, and evicts no pod; when the stop ends, it evicts the pod that it has named.
+func TestStopKeepsTheEvidenceAndTheResumeActs(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 950/100")
+		n.pulled(stopped()).after(time.Minute, acting.State{})
+		n.watch(59 * time.Second)
+		n.evicted("greedy")
+		n.really()
+		if d := n.decisions[0]; d.DryRunWhy != "planted" || !d.DryRun {
+			t.Errorf("stopped: %+v", d)
+		}
+		n.on(10 * time.Second)
+		n.really("greedy")
+		if d := n.last(); d.DryRun || d.DryRunWhy != "" {
+			t.Errorf("the decision after the stop is a dry run, %q", d.DryRunWhy)
+		}
+	})
+}
+
+// A stop cancels a plan, also where no tick is due: the request that is under way gets its answer, and no other is sent.
+func TestStopCancelsAPlan(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("a 310/100", "b 310/100", "c 310/100")
+		n.slow = 500 * time.Millisecond
+		n.answers(map[string]evict.Outcome{"": evict.Denied})
+		n.policy.Pacing = pressure.Pacing{Min: 10 * time.Second, Max: 10 * time.Second}
+		n.pulled(acting.State{}).after(700*time.Millisecond, stopped())
+		n.watch(1200 * time.Millisecond)
+		n.really("a", "b")
+	})
+}
+
+// Neither a stop nor its end begins the grace period of a soft threshold anew.
+func TestStopKeepsAGracePeriod(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("greedy 950/100")
+		n.policy.Thresholds = nil
+		n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.1), false, 30*time.Second)
+		l := n.pulled(acting.State{})
+		l.after(10*time.Second, stopped())
+		l.after(20*time.Second, acting.State{})
+		n.watch(33 * time.Second)
+		n.really("greedy")
+	})
+}
+
+// Until it is known whether the agent acts, the taints stay that a process before has set.
+func TestTaintsStayWhileActingIsNotKnown(t *testing.T) {
+	story(t, func(n *world) {
+		taints := &fakeTaints{}
+		n.policy.TaintNode = true
+		n.pulled(acting.State{Reason: acting.StopUnknown, Why: "planted"}).after(5*time.Second, stopped())
+		n.start(func(o *agent.Options) { o.Taints = taints })
+		if n.on(4 * time.Second); taints.want != (taint.Wanted{Keep: true}) {
+			t.Errorf("%+v", taints.want)
+		}
+		if n.on(2 * time.Second); !taints.want.DryRun {
+			t.Errorf("%+v", taints.want)
+		}
+	})
+}
+
+// The end of a dry run ends what it simulated, whenever that is: before the answer, while the victim would be in flight,
+// or after it would have ended. It counts against no limit, and the pod is evicted.
+func TestEndOfTheDryRunForgetsWhatItSimulated(t *testing.T) {
+	each(t, []time.Duration{time.Second, 5 * time.Second, 2 * time.Minute}, func(n *world, end time.Duration) {
+		n.slow = 2 * time.Second
+		n.runs("greedy 950/100")
+		n.policy.DryRun, n.policy.Transition = true, time.Minute
+		n.limit(1, 0)
+		n.reloads(end, func(p *agent.Policy) { p.DryRun = false })
+		n.watch(end + 4*time.Second)
+		n.evicted("greedy", "greedy")
+		n.really("greedy")
+		if s := n.kept(); len(s.Cooldown.Accepted) != 1 || slices.ContainsFunc(n.inFlight(), func(v decide.Victim) bool { return v.DryRun }) {
+			n.t.Errorf("kept: %+v", s)
+		}
+	})
+}

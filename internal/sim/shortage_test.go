@@ -1,0 +1,722 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// small are so many pods of 4 MiB, in their order.
+func small(count int) (pods, names []string) {
+	for i := range count {
+		names = append(names, "small-"+string(rune('a'+i)))
+		pods = append(pods, names[i]+" 4/0")
+	}
+	return pods, names
+}
+
+// A node of 1000 MiB whose line is at 100: what is missing is what the host and the pods use above 900.
+func TestCandidatesThatWouldHelp(t *testing.T) {
+	thirty, names := small(30)
+	host := func(amount int64, pods ...string) func(n *world) {
+		return func(n *world) {
+			n.host = amount * Mebi
+			n.runs(pods...)
+		}
+	}
+	leaving := func(amount int64, pods ...string) func(n *world) {
+		return func(n *world) {
+			host(amount, pods...)(n)
+			n.terminate("uid-leaving")
+		}
+	}
+	type case_ struct {
+		setUp  func(n *world)
+		want   []string // victims
+		hold   decide.Hold
+		detail string
+	}
+	cases := map[string]case_{
+		"a process of the host leaks": {
+			host(910, "a 10/0", "b 20/0"), nil, decide.HoldInsufficientReclaim,
+			"all 2 candidates together could return 30.0Mi of the 40.0Mi that are missing: look at processes of the host, page cache and kernel memory",
+		},
+		"they would just suffice": {host(900, "a 10/0", "b 20/0"), []string{"b", "a"}, decide.HoldReclaimInProgress, ""},
+		"one byte short": {func(n *world) {
+			host(900, "a 10/0", "b 20/0")(n)
+			n.host++
+		}, nil, decide.HoldInsufficientReclaim, ""},
+		"the line is just crossed": {func(n *world) {
+			host(899, "tiny 1/0")(n)
+			n.host++
+		}, []string{"tiny"}, decide.HoldNone, ""},
+		"only the minimum reclaim is out of reach": {func(n *world) {
+			n.policy.Thresholds[0].MinReclaim = mebi(500)
+			host(890, "a 15/0")(n)
+		}, []string{"a"}, decide.HoldReclaimInProgress, ""},
+		"a protected pod leaks": {func(n *world) {
+			n.Run("leaker", 930, 0, bare)
+			n.runs("a 10/0")
+		}, nil, decide.HoldInsufficientReclaim, "shop/leaker alone uses 930.0Mi and is protected: NoController"},
+		"no protected pod is that large": {
+			func(n *world) {
+				n.Run("small", 20, 0, bare)
+				host(900, "a 10/0")(n)
+			}, nil, decide.HoldInsufficientReclaim,
+			"all 1 candidates together could return 10.0Mi of the 30.0Mi that are missing: look at processes of the host, page cache and kernel memory",
+		},
+		"above the line, and below the minimum reclaim": {
+			func(n *world) {
+				n.policy.Thresholds[0].MinReclaim = mebi(50)
+				host(890, "a 10/0", "b 20/0")(n)
+				n.at(3*time.Second, func() { n.host = 860 * Mebi })
+			},
+			[]string{"b"},
+			decide.HoldRecovered, "the threshold is reached, and no pod is evicted for the 40.0Mi that are missing to its minimum reclaim",
+		},
+		"page cache is available already": {func(n *world) {
+			host(930, "cached 10/0")(n)
+			n.pod("cached").cache = 500 * Mebi
+		}, nil, decide.HoldInsufficientReclaim, ""},
+		"page cache counts as used": {func(n *world) {
+			n.policy.MemoryAvailable, n.countsCache = pressure.WorkingSet, true
+			host(430, "cached 10/0")(n)
+			n.pod("cached").cache = 500 * Mebi
+		}, []string{"cached"}, decide.HoldNone, ""},
+		"a small one ahead of one that suffices": {func(n *world) {
+			host(598, "small 2/0")(n)
+			n.Run("leaker", 400, 0, high)
+		}, []string{"small", "leaker"}, decide.HoldNone, ""}, // in their order
+		"small ones that suffice together, ahead of one of a higher priority": {func(n *world) {
+			host(500, thirty...)(n)
+			n.Run("precious", 380, 0, high)
+		}, names[:25], decide.HoldNone, ""},
+		"nothing but small ones that suffice together": {host(880, thirty...), names[:25], decide.HoldNone, ""},
+		"what is in flight covers a part, and the rest can be had": {
+			leaving(840, "leaving 90/0", "a 15/0"), nil, decide.HoldReclaimInProgress, "",
+		},
+		"what is in flight covers a part, and the rest cannot be had": {
+			leaving(915, "leaving 10/0", "a 20/0"), nil, decide.HoldInsufficientReclaim,
+			"all 1 candidates together could return 20.0Mi of the 35.0Mi",
+		},
+		"what is in flight makes the rest small enough": {
+			leaving(900, "leaving 80/0", "a 20/0"),
+			[]string{"a"},
+			decide.HoldReclaimInProgress, "",
+		},
+	}
+	type named struct {
+		name string
+		hard bool
+	}
+	both := map[named]case_{}
+	for name, c := range cases {
+		both[named{name, true}], both[named{name, false}] = c, c
+	}
+	stories(t, both, func(n *world, name named, c case_) {
+		n.stubborn = true
+		n.line(100)
+		n.policy.Thresholds[0].Hard = name.hard
+		c.setUp(n)
+		n.watch(10 * time.Second)
+		n.evicted(c.want...)
+		d := n.last()
+		if c.hold != decide.HoldNone {
+			n.isHold(d, c.hold, c.detail)
+		}
+		if strings.HasSuffix(c.detail, "memory") && d.Detail != c.detail {
+			n.t.Errorf("detail %q, want %q", d.Detail, c.detail)
+		}
+	})
+}
+
+// What the candidates hold does not suffice, and less than half of the line is left: for memory they go, and for
+// a disk they do not.
+func TestNearExhaustionAnyPodHelps(t *testing.T) {
+	stories(t, map[string]func(n *world) []string{
+		"memory": func(n *world) []string {
+			n.line(100)
+			n.stubborn, n.host = true, 950*Mebi
+			n.runs("a 10/0", "b 20/0")
+			return []string{"b", "a"}
+		},
+		"a disk": func(n *world) []string {
+			n.short(pressure.NodeFSAvailable)
+			n.disk.freed = func(map[string]time.Duration) int64 { return 0 }
+			n.policy.Thresholds[0].Quantity = pressure.Absolute(200) // 50 are left
+			n.holds("a", onDisk(149, 1, 1, 1))
+			return nil
+		},
+	}, func(n *world, _ string, setUp func(n *world) []string) {
+		want := setUp(n)
+		n.watch(10 * time.Second)
+		n.evicted(want...)
+	})
+}
+
+// The neighbours of a leaker that a budget blocks are not evicted, in the tick in which it is refused and in those
+// after it. The leaker is tried again, and the record says why.
+func TestLeakerBehindABudget(t *testing.T) {
+	story(t, func(n *world) {
+		n.line(100)
+		n.Run("leaker", 940, 100, func(p *corev1.Pod) { p.Spec.Priority = new(int32(1)) })
+		n.Run("behind", 1, 0, high)
+		n.Run("last", 2, 0, high)
+		n.answers(map[string]evict.Outcome{"": evict.BlockedByBudget})
+		n.watch(25 * time.Second)
+		n.evicted("leaker", "leaker") // after 0 and 10 s
+		first, held := n.decisions[0], n.decisions[1]
+		if want := "2 more were not tried: together they could not free what is missing"; !slices.Contains(first.Notes, want) {
+			t.Errorf("notes %q, want %q", first.Notes, want)
+		}
+		n.isHold(&held, decide.HoldInsufficientReclaim, "; shop/leaker alone uses 940.0Mi and is protected: BackingOff")
+		if got := len(n.decisions); got != 4 {
+			t.Errorf("%d decisions in 25 s, want a refusal, a hold, a refusal and a hold", got)
+		}
+	})
+}
+
+// Filesystems and tasks are judged in their own unit: 50 of 1000 are available, 100 are wanted.
+func TestCandidatesThatWouldHelpOnDisk(t *testing.T) {
+	type case_ struct {
+		signal pressure.Signal
+		a, b   usage.DiskUse
+		want   []string
+		detail string
+	}
+	stories(t, map[string]case_{
+		"bytes": {
+			pressure.NodeFSAvailable, onDisk(20, 90, 90, 90), onDisk(29, 90, 90, 90), nil,
+			"return 49 of the 50 that are missing: look at images, hostPath",
+		},
+		"bytes that suffice": {pressure.NodeFSAvailable, onDisk(20, 0, 0, 0), onDisk(30, 0, 0, 0), []string{"b", "a"}, ""},
+		"inodes":             {pressure.NodeFSInodesFree, onDisk(90, 20, 90, 90), onDisk(90, 29, 90, 90), nil, "return 49 inodes of the 50 inodes"},
+		"of images":          {pressure.ImageFSAvailable, onDisk(90, 90, 20, 90), onDisk(90, 90, 29, 90), nil, "return 49 of the 50"},
+		"of one pod":         {pressure.ImageFSAvailable, onDisk(0, 0, 2, 0), onDisk(0, 0, 400, 0), []string{"b"}, ""},
+		"of layers":          {pressure.ContainerFSInodesFree, onDisk(90, 90, 90, 20), onDisk(90, 90, 90, 29), nil, "return 49 inodes"},
+		"tasks": {
+			pressure.PIDAvailable, onDisk(0, 0, 0, 0), onDisk(0, 0, 0, 0), nil,
+			"all 2 candidates together could return 49 tasks of the 50 tasks that are missing: look at processes of the host",
+		},
+	}, func(n *world, _ string, c case_) {
+		n.short(c.signal)
+		n.holds("a", c.a)
+		n.holds("b", c.b)
+		n.pod("a").memory, n.pod("b").memory = 20*Mebi, 29*Mebi // and as many tasks
+		n.stubborn = true
+		n.policy.Thresholds[0].Quantity = pressure.Fraction(0.1)
+		n.watch(10 * time.Second)
+		n.evicted(c.want...)
+		if c.want == nil {
+			n.says(decide.HoldInsufficientReclaim, c.detail)
+		}
+	})
+}
+
+// A hold that continues is not recorded in each tick, and ends when evicting a pod can help.
+func TestInsufficientReclaimIsRecordedOnceAndEnds(t *testing.T) {
+	story(t, func(n *world) {
+		n.line(100)
+		n.host = 930 * Mebi
+		n.runs("a 10/0")
+		n.at(20*time.Second, func() { n.pod("a").memory, n.host = 60*Mebi, 880*Mebi })
+		n.watch(25 * time.Second)
+		if d := n.decisions[0]; d.Hold != decide.HoldInsufficientReclaim || n.decisions[1].Verb != decide.Acted {
+			t.Errorf("decisions %+v", n.decisions)
+		}
+	})
+}
+
+// A pod whose owner has reached its limit stays in the order, and no request is sent for it.
+func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
+	story(t, func(n *world) {
+		n.line(100)
+		n.runs("often 945/0", "refused 1/0", "free 940/0")
+		n.host = -940 * Mebi
+		n.limit(0, 2)
+		n.watch(time.Millisecond, func(o *agent.Options) {
+			was := cooldown.Accepted{Owner: "rs-often", At: n.began}
+			o.Remembered.Cooldown.Accepted = []cooldown.Accepted{was, was}
+			o.Remembered.Cooldown.Waits = map[cooldown.Key]cooldown.Wait{
+				{Kind: "pod", Of: "shop", Name: "uid-refused"}: {Until: n.began.Add(10 * time.Second), Count: 1, Why: evict.BlockedByBudget},
+			}
+		})
+		d := n.acted()[0]
+		if len(d.Ranking.Protected) != 1 || d.Ranking.Protected[0].Protection != rank.ProtectedBackingOff || d.Ranking.Protected[0].Detail != "the last answer was BlockedByBudget" {
+			t.Errorf("protected: %+v", d.Ranking.Protected)
+		}
+		want := "no request is sent for 1 candidates of owners that reached limits.perOwnerPerHour; shop/often: 2 of its owner's pods went in the last hour, limits.perOwnerPerHour is 2"
+		if !slices.Contains(d.Notes, want) {
+			t.Errorf("notes %q, want %q", d.Notes, want)
+		}
+		if v := d.Victim(); v == nil || v.Entry.Pod.Name != "free" || v.Entry.Position != 2 || len(d.Ranking.Candidates) != 2 {
+			t.Errorf("the victim is not the second of two: %+v", d)
+		}
+	})
+}
+
+// A tenant within its guarantee stays although its neighbours are refused for the moment.
+func TestGuaranteeOutlastsARefusal(t *testing.T) {
+	story(t, func(n *world) {
+		n.line(100)
+		n.Run("kept", 300, 0, func(p *corev1.Pod) { p.Namespace = "tenant" })
+		n.runs("refused 640/0")
+		n.answers(map[string]evict.Outcome{"": evict.BlockedByBudget})
+		n.policy.Rules.Queues = []rank.Queue{{
+			Name: "tenant", GuaranteedMemory: 400 * Mebi,
+			Holds: func(namespace string, _ map[string]string) bool { return namespace == "tenant" },
+		}}
+		n.watch(5 * time.Second)
+		n.evicted("refused")
+		n.says(decide.HoldBackingOff, "all 1 candidates were refused a short while ago")
+	})
+}
+
+// cacheHolders puts six pods on the node. Each uses so many hundredths of a MiB and 300 MiB of active page cache,
+// and requests nothing. The node wants 50 MiB, and so many more once it acts.
+func (n *world) cacheHolders(hundredths, margin int64) {
+	for i := range 6 {
+		pod := n.Run(fmt.Sprintf("cached-%d", i), 0, 0)
+		pod.memory, pod.cache = hundredths*Mebi/100, 300*Mebi
+	}
+	n.line(50)
+	n.policy.Thresholds[0].MinReclaim = mebi(margin)
+}
+
+// A slow leak crosses the line by 2 MiB. Six pods over their requests hold page cache only, which MemAvailable
+// counts as available: together they do not reach the line, and go neither before nor after the leaker within its
+// request, which goes near exhaustion only.
+func TestFaultSlowLeakTakesCacheHolders(t *testing.T) {
+	story(t, func(n *world) {
+		n.cacheHolders(10, 20)
+		n.runs("leaker 900/950")
+		n.host = 51*Mebi + 4*Mebi/10
+		n.policy.WithinRequests = decide.WithinRequestsUntilExhaustion
+		n.watch(time.Minute)
+		n.evicted()
+		n.says(decide.HoldInsufficientReclaim, "; shop/leaker alone uses 900.0Mi and is protected: WithinRequests")
+	})
+}
+
+// A leak is evicted and returns less than the written minimum reclaim. The line is reached by what is in flight,
+// and then by what is available: no other pod goes for the rest, however long that takes.
+func TestFaultReclaimMarginTakesPods(t *testing.T) {
+	stories(t, map[string][]string{"once": {"leak"}, "and the line is missed again": {"leak", "cached-0"}}, func(n *world, _ string, want []string) {
+		n.ends = 10 * time.Second
+		n.cacheHolders(500, 500)
+		n.runs("leak 100/0")
+		n.host = 830 * Mebi // 40 of 50 are left
+		if len(want) > 1 {
+			n.takes(time.Minute, 91) // by 1 MiB
+		}
+		n.watch(3 * time.Minute)
+		n.evicted(want...)
+		n.says(decide.HoldRecovered, "the threshold is reached, and no pod is evicted for the ")
+	})
+}
+
+// Page cache moves no pod ahead in the ranking for MemAvailable.
+func TestFaultRankingCountsCacheThatIsAvailable(t *testing.T) {
+	stories(t, map[pressure.MemoryDefinition]string{pressure.Kernel: "leaker", pressure.WorkingSet: "cached"}, func(n *world, definition pressure.MemoryDefinition, want string) {
+		n.stubborn = true
+		n.Run("cached", 12, 8).cache = 600 * Mebi
+		n.runs("leaker 300/100")
+		n.host, n.countsCache = 649*Mebi, definition == pressure.WorkingSet
+		if n.countsCache {
+			n.host -= 600 * Mebi
+		}
+		n.line(50)
+		n.policy.MemoryAvailable = definition
+		n.watch(time.Second)
+		n.evicted(want)
+		d := n.last()
+		for _, e := range append(d.Ranking.Candidates, d.Ranking.Protected...) {
+			if e.Pod.Name == "cached" && (e.Pod.Reclaim != 12*Mebi || e.Pod.WorkingSet != 612*Mebi) {
+				n.t.Errorf("both figures of its memory: %d and %d", e.Pod.Reclaim, e.Pod.WorkingSet)
+			}
+		}
+	})
+}
+
+// hostOnNode has three pods that use less than they requested, and room for others that use so many MiB. After
+// five seconds a process of the host uses what is left above 70 MiB. Pods within their requests stay until half of
+// the line, 100 MiB, is left.
+func (n *world) hostOnNode(others int64) {
+	n.untilExhaustion()
+	n.host = (700 - others) * Mebi
+	n.runs("a 60/100", "b 60/100", "c 60/100")
+	n.at(5*time.Second, func() { n.host = (750 - others) * Mebi })
+}
+
+// kubeletHard says what the kubelet's threshold of memory is, beside one of a disk.
+func (n *world) kubeletHard(line int64) {
+	n.policy.KubeletHard = []pressure.Threshold{
+		{Signal: pressure.NodeFSAvailable, Quantity: mebi(90), Hard: true},
+		{Signal: pressure.KubeletMemoryAvailable, Quantity: mebi(90), Hard: true}, // no signal of the kubelet's
+		{Signal: pressure.MemoryAvailable, Quantity: mebi(line), Hard: true},
+	}
+}
+
+// A process of the host uses memory until the threshold is met, and keeps it. The pods stay within their requests:
+// none of them is evicted, however long it takes.
+func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
+	story(t, func(n *world) {
+		n.hostOnNode(0)
+		n.watch(10 * time.Minute)
+		n.evicted()
+		n.held(decide.HoldWithinRequests)
+		n.says(decide.HoldWithinRequests, "all 3 pods that could be evicted use no more than they requested: look at processes of the host, page cache and kernel memory; "+
+			"one is evicted when less than 50.0Mi is left")
+	})
+}
+
+// The host keeps taking memory: one pod is evicted when less than half of the threshold is left, and not before,
+// and its end is waited for. A step that leaves less is no fall, and a reason all the same.
+func TestHalfOfTheLineTakesAPodWithinItsRequest(t *testing.T) {
+	stories(t, map[string]func(n *world){
+		"a leak": func(n *world) { n.leaks("", time.Minute, 2*Mebi, 15*time.Second) },
+		"a step": func(n *world) { n.at(time.Minute, func() { n.host = 771 * Mebi }) },
+	}, func(n *world, _ string, takes func(n *world)) {
+		n.hostOnNode(0)
+		takes(n)
+		n.watch(5 * time.Minute)
+		n.evicted("a")
+		if left := n.acted()[0].Pressure.Observed.Available; left < 45*Mebi || left >= 50*Mebi {
+			n.t.Errorf("%d MiB were left", left/Mebi)
+		}
+	})
+}
+
+// Small pods over their requests beside a leak within its own: it alone goes near exhaustion where what they would
+// free is used up within seconds; it stays where they cover what it takes together; and what a small victim returns
+// hides for a moment how fast it uses memory up, and is no rate of zero.
+func TestFaultPodsBesideALeakWithinItsRequest(t *testing.T) {
+	stories(t, map[string]struct {
+		setUp func(n *world)
+		want  []string
+	}{
+		"they would last for seconds": {func(n *world) {
+			n.runs("leak 500/3000", "over 110/60", "holder 10/8", "near 110/130")
+			n.host = 850 * Mebi
+			n.leaks("leak", 0, 50*Mebi, 30*time.Second)
+			n.line(500)
+		}, []string{"leak"}},
+		"they cover it together": {func(n *world) {
+			n.runs("database 900/2000", "a 200/0", "b 200/0", "c 200/0", "d 200/0")
+			n.host = 850 * Mebi
+			n.leaks("database", 4*time.Second, 20*Mebi, 10*time.Second)
+			n.line(300)
+			n.kubeletHard(299)
+		}, []string{"a"}},
+		"the first returns little": {func(n *world) {
+			n.runs("leak 500/3000", "a 38/5", "b 38/5", "c 38/5", "d 38/5")
+			n.host = 1300 * Mebi
+			n.leaks("leak", 0, 30*Mebi, 30*time.Second)
+			n.line(800)
+		}, []string{"a", "leak"}},
+	}, func(n *world, name string, c struct {
+		setUp func(n *world)
+		want  []string
+	},
+	) {
+		n.memory(3000)
+		n.untilExhaustion()
+		c.setUp(n)
+		n.watch(time.Minute)
+		n.evicted(c.want...)
+		if p := n.acted()[0].Ranking.Protected; name == "they would last for seconds" && (len(p) != 3 || p[0].Protection != rank.ProtectedReclaimTooSmall) {
+			n.t.Errorf("protected: %+v", p)
+		}
+	})
+}
+
+// Memory falls slowly toward the kubelet's threshold: a pod is evicted when it is met by evictd's measure, or by
+// the kubelet's own, which needs no conversion. If the threshold is not known, no pod is.
+func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
+	type case_ struct {
+		signal    pressure.Signal
+		line, gap int64 // MiB; no line is not known
+		want      []string
+	}
+	const memory, kubelets = pressure.MemoryAvailable, pressure.KubeletMemoryAvailable
+	stories(t, map[string]case_{
+		"not known": {memory, 0, 60, nil}, // the gap alone is no line
+		"it is met": {memory, 65, 0, []string{"a"}},
+		"near":      {memory, 60, 0, nil},
+		"far":       {memory, 20, 0, nil},
+		"far, and the kubelet sees less available":       {memory, 20, 45, []string{"a"}},
+		"it is met, and the kubelet sees more available": {memory, 65, -40, nil},
+		"far by the kubelet's measure":                   {kubelets, 20, 500, nil},
+		"it is met by the kubelet's measure":             {kubelets, 65, 500, []string{"a"}},
+	}, func(n *world, _ string, c case_) {
+		n.hostOnNode(0)
+		n.leaks("", time.Minute, 4*Mebi/10, 20*time.Second)
+		n.hasKubelets = c.signal == kubelets
+		n.policy.Thresholds[0].Signal = c.signal
+		if c.line > 0 {
+			n.kubeletHard(c.line)
+		}
+		n.gap = func(time.Time) int64 { return c.gap * Mebi }
+		n.watch(5 * time.Minute)
+		n.evicted(c.want...)
+	})
+}
+
+// The pod that exceeds its request is evicted at once, with or without a neighbour within its own.
+func TestPodThatExceedsIsEvictedBeforeExhaustion(t *testing.T) {
+	story(t, func(n *world) {
+		n.hostOnNode(40)
+		n.runs("exceeds 40/10")
+		n.watch(5 * time.Minute)
+		n.evicted("exceeds")
+		if got := n.acted()[0].Ranking; len(got.Candidates) != 1 || got.Protected[0].Protection != rank.ProtectedWithinRequests {
+			t.Errorf("%d candidates: %+v", len(got.Candidates), got.Protected)
+		}
+	})
+}
+
+// A soft threshold takes pods that exceed their requests only, even where less than half of its line is left.
+func TestSoftThresholdTakesNoPodWithinItsRequest(t *testing.T) {
+	story(t, func(n *world) {
+		n.hostOnNode(0)
+		n.policy.Thresholds = nil
+		n.threshold(pressure.MemoryAvailable, mebi(150), false, time.Second)
+		n.watch(5 * time.Minute)
+		n.evicted()
+		n.says(decide.HoldWithinRequests, "none of them is evicted for a soft threshold")
+	})
+}
+
+// Something else than pods fills a disk. A pod within its request of ephemeral storage stays; one without a request
+// exceeds it by what it holds.
+func TestFaultDiskPodsWithinRequestsStay(t *testing.T) {
+	stories(t, map[string][]string{"100": nil, "0": {"b"}}, func(n *world, request string, want []string) {
+		n.short(pressure.NodeFSAvailable)
+		n.policy.WithinRequests = decide.WithinRequestsUntilExhaustion
+		n.holds("a", onDisk(100, 1, 0, 0))
+		n.holds("b", onDisk(60, 1, 0, 0))
+		for name, amount := range map[string]string{"a": "100", "b": request} {
+			n.pod(name).api.Spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse(amount)
+		}
+		n.watch(time.Minute)
+		n.evicted(want...)
+		if want == nil {
+			n.says(decide.HoldWithinRequests, "look at images")
+		}
+	})
+}
+
+// The pods of one owner leak, and one of them may go in an hour. Then no pod within its request goes in place of the
+// others, although the node is nearly exhausted; one that exceeds its own may.
+func TestFaultOwnersLimitTakesPodsWithinTheirRequests(t *testing.T) {
+	stories(t, map[string]struct {
+		other, fast bool
+		want        []string
+	}{
+		"leaks alone":          {false, false, []string{"leak-a"}},
+		"another that exceeds": {true, false, []string{"leak-a", "other"}},
+		"a fast fall":          {false, true, []string{"leak-a"}},
+	}, func(n *world, _ string, c struct {
+		other, fast bool
+		want        []string
+	},
+	) {
+		for _, leak := range []string{"leak-a", "leak-b", "leak-c"} {
+			n.Run(leak, 150, 50, ofOwner)
+		}
+		n.runs("quiet 200/300")
+		n.host = 280 * Mebi // 70 of 100 are left
+		if c.other {
+			n.runs("other 60/10")
+			n.host -= 60 * Mebi
+		}
+		if c.fast {
+			n.leaks("", 20*time.Second, 20*Mebi, 10*time.Second) // they would not last for 30 s
+		} else {
+			n.takes(20*time.Second, 200)
+		}
+		n.untilExhaustion()
+		n.limit(0, 1)
+		n.watch(2 * time.Minute)
+		n.evicted(c.want...)
+		n.says(decide.HoldLimitReached, "1 of its owner's pods went in the last hour, limits.perOwnerPerHour is 1")
+	})
+}
+
+// Page cache makes the kubelet's figure short while MemAvailable stays above 600 MiB: the cache of a pod that reads
+// files grows by 5 MiB a second. With a threshold on it, the pod that the kubelet would end with one second of grace
+// is evicted with its own, before the kubelet's line; without it no pod is, and the line is passed.
+func TestPageCacheBringsThePodToItsGraceBeforeTheKubelet(t *testing.T) {
+	stories(t, map[string][]string{"with the signal": {"reader"}, "without it": nil}, func(n *world, _ string, want []string) {
+		const kubeletsLine = 100
+		n.hasKubelets, n.host, n.ends = true, 200*Mebi, 10*time.Second
+		n.runs("reader 40/10", "leaky 60/10", "calm 50/100")
+		n.pod("reader").cache = 300 * Mebi
+		lowest := n.capacity
+		for at := time.Second; at <= 2*time.Minute; at += time.Second {
+			n.at(at, func() {
+				if reader := n.pod("reader"); reader != nil && reader.cache < 600*Mebi {
+					reader.cache += 5 * Mebi
+				}
+				lowest = min(lowest, n.kubelets())
+			})
+		}
+		n.untilExhaustion()
+		if want != nil {
+			n.threshold(pressure.KubeletMemoryAvailable, mebi(2*kubeletsLine), true)
+		}
+		n.kubeletHard(kubeletsLine)
+		n.watch(5 * time.Minute)
+		if passed := lowest < kubeletsLine*Mebi; passed != (want == nil) {
+			n.t.Errorf("the kubelet's figure fell to %d MiB", lowest/Mebi)
+		}
+		if n.evicted(want...); want == nil {
+			return
+		}
+		same(n.t, "requests", []asked{{"reader", -1}}, n.graces())
+		d := n.acted()[0]
+		if use := d.Ranking.Candidates[0].Pod.Usage; d.Pressure.Threshold.Signal != pressure.KubeletMemoryAvailable || use < 400*Mebi {
+			n.t.Errorf("%v evicts a pod that uses %d MiB; want the working set", d.Pressure.Threshold, use/Mebi)
+		}
+		if e := n.ended[0]; e.Signal != pressure.KubeletMemoryAvailable || e.Reclaim == nil || e.Reclaim.Actual < 400*Mebi {
+			n.t.Errorf("it gave back %+v of %v", e.Reclaim, e.Signal)
+		}
+	})
+}
+
+// Guards invariant 1: while the kubelet's figure is unknown, no pod is evicted for memory, although MemAvailable is
+// known and below its line.
+func TestUnreadKubeletMemoryStopsMemory(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("leaky 950/10")
+		n.hasKubelets, n.unreadKubelets = true, errPlanted()
+		n.threshold(pressure.KubeletMemoryAvailable, mebi(50), true)
+		n.watch(time.Minute)
+		n.evicted()
+		n.says(decide.HoldIncompleteReading)
+	})
+}
+
+const softGrace = 30 * time.Second
+
+// jittery is a policy with a soft threshold at a fifth of the memory too, which evicts after softGrace and up to
+// 10 s more, of which such a share is drawn.
+func (n *world) jittery(drawn float64) {
+	n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false, softGrace)
+	n.policy.Limits.SoftJitter = 10 * time.Second
+	n.option = func(o *agent.Options) { o.Random = func() float64 { return drawn } }
+}
+
+// asksAfter fails the test unless requests were sent after these times, or a moment later.
+func (n *world) asksAfter(want ...time.Duration) {
+	n.t.Helper()
+	var got []time.Duration
+	for _, d := range n.decisions {
+		for i := range d.Attempts {
+			got = append(got, d.Attempts[i].Result.Sent.Sub(n.began))
+		}
+	}
+	if !slices.EqualFunc(want, got, func(w, g time.Duration) bool { return g >= w && g < w+250*time.Millisecond }) {
+		n.t.Errorf("asked after %v, want %v", got, want)
+	}
+}
+
+func TestSoftJitter(t *testing.T) {
+	type case_ struct {
+		drawn  float64
+		change func(n *world)
+		want   []time.Duration
+		waits  bool
+	}
+	same := func(*world) {}
+	stories(t, map[string]case_{
+		"half of it":       {0.5, same, []time.Duration{softGrace + 5*time.Second}, true},
+		"nearly all of it": {0.999, same, []time.Duration{softGrace + 9990*time.Millisecond}, true},
+		"none of it":       {0, same, []time.Duration{softGrace}, false},
+		"switched off":     {0.5, func(n *world) { n.policy.Limits.SoftJitter = 0 }, []time.Duration{softGrace}, false},
+		"only the first of a pressure waits": {0.5, func(n *world) {
+			n.pod("first").memory, n.pod("second").memory = 40*Mebi, 30*Mebi
+			n.host += 240 * Mebi
+		}, []time.Duration{softGrace + 5*time.Second, softGrace + 5*time.Second}, true},
+		"a hard threshold that is met meanwhile evicts at once": {
+			0.5, func(n *world) { n.takes(softGrace+2*time.Second, 60) },
+			[]time.Duration{softGrace + 2*time.Second}, true,
+		},
+		"a hard threshold alone": {0.5, func(n *world) {
+			n.host += 60 * Mebi
+			n.policy.Thresholds = n.policy.Thresholds[:1]
+		}, []time.Duration{0}, false},
+	}, func(n *world, _ string, c case_) {
+		n.stubborn = true
+		n.runs("first 200/0", "second 100/0")
+		n.host = 550 * Mebi // 150 are available
+		n.jittery(c.drawn)
+		c.change(n)
+		n.watch(softGrace + 12*time.Second)
+		n.asksAfter(c.want...)
+		holds := []decide.Hold{decide.HoldSoftJitter, decide.HoldReclaimInProgress}
+		if !c.waits {
+			holds = holds[1:]
+		}
+		n.held(holds...)
+	})
+}
+
+// One incident waits once: a touch of the line draws no second time.
+func TestFaultATouchOfTheLineDrawsAnotherJitter(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("first 200/0")
+		n.host = 650 * Mebi // 150 are available
+		n.takes(softGrace+2*time.Second, -200)
+		n.takes(softGrace+3*time.Second, 200)
+		n.jittery(0.5)
+		n.policy.Transition = time.Minute
+		n.watch(2*softGrace + 12*time.Second)
+		n.asksAfter(2*softGrace + 3*time.Second)
+	})
+}
+
+// The next pressure waits again, from when it is seen.
+func TestEachPressureHasItsJitter(t *testing.T) {
+	story(t, func(n *world) {
+		n.runs("first 200/0", "second 190/0")
+		n.host = 460 * Mebi
+		n.takes(time.Minute, 200)
+		n.jittery(0.5)
+		n.policy.Pacing.Max = 100 * time.Millisecond
+		n.watch(2 * time.Minute)
+		n.asksAfter(softGrace+5*time.Second, time.Minute+softGrace+5*time.Second)
+	})
+}
+
+// A heap that fills and is collected is below the soft line of the default configuration for seconds at a time, and
+// never near the hard one. A soft grace period is what it says, whatever a forecast says.
+func TestFaultASawtoothCutsNoGrace(t *testing.T) {
+	story(t, func(n *world) {
+		n.memory(6000)
+		n.host = 5000 * Mebi
+		heap := n.Run("heap", 300, 0)
+		for at := range 1100 { // 220 MiB in 20 s, of which 20 MiB are below the soft line
+			n.at(time.Duration(at)*100*time.Millisecond, func() { heap.memory = (200 + int64(at%200)*220/200) * Mebi })
+		}
+		n.untilExhaustion()
+		n.line(300)
+		n.threshold(pressure.MemoryAvailable, mebi(600), false, softGrace)
+		n.kubeletHard(100)
+		n.watch(110 * time.Second)
+		n.evicted()
+	})
+}

@@ -1,0 +1,414 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/testing/measuretest"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// world is a node of 1000 MiB in a story, with the policy and the state file of its agents.
+type world struct {
+	*Node
+	t      *testing.T
+	policy agent.Policy // at first [HardPolicy]
+	option func(*agent.Options)
+	file   *File
+	agent  *agent.Agent // the last one that was started
+	began  time.Time
+}
+
+// story tells a story in a time of its own.
+func story(t *testing.T, tell func(n *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { tell(newWorld(t)) })
+}
+
+// stories tells a story for each case, with the case's name.
+func stories[K comparable, Case any](t *testing.T, cases map[K]Case, tell func(n *world, name K, c Case)) {
+	t.Helper()
+	t.Parallel()
+	for name, c := range cases {
+		t.Run(fmt.Sprint(name), func(t *testing.T) { story(t, func(n *world) { tell(n, name, c) }) })
+	}
+}
+
+// each tells a story for each value.
+func each[V any](t *testing.T, values []V, tell func(n *world, v V)) {
+	t.Helper()
+	t.Parallel()
+	for _, v := range values {
+		t.Run(fmt.Sprint(v), func(t *testing.T) { story(t, func(n *world) { tell(n, v) }) })
+	}
+}
+
+func newWorld(t *testing.T) *world {
+	n := &world{Node: New(1000), t: t, policy: HardPolicy(), file: &File{}, began: time.Now()}
+	t.Cleanup(func() {
+		if n.stale > 0 && !n.mayBeStale {
+			t.Errorf("%d verdicts were stale: two samples of one instant", n.stale)
+		}
+	})
+	return n
+}
+
+// memory makes the node one of so many MiB.
+func (n *world) memory(capacity int64) { n.capacity = capacity * Mebi }
+
+// runs puts pods on the node, each written as "name use/request" in MiB.
+func (n *world) runs(pods ...string) {
+	n.t.Helper()
+	for _, pod := range pods {
+		var name string
+		var use, request int64
+		if _, err := fmt.Sscanf(strings.ReplaceAll(pod, "/", " "), "%s %d %d", &name, &use, &request); err != nil {
+			n.t.Fatalf("%q: %v", pod, err)
+		}
+		n.Run(name, use, request)
+	}
+}
+
+// pod returns the pod of that name; nil where it has ended.
+func (n *world) pod(name string) *Pod { return n.pods["uid-"+name] }
+
+// start makes an agent that knows that there was nothing before it.
+func (n *world) start(change ...func(*agent.Options)) {
+	n.t.Helper()
+	options := n.Options(n.policy, n.file)
+	if n.option != nil {
+		n.option(&options)
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	var err error
+	if n.agent, err = agent.New(options); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// watch runs a new agent for a while.
+func (n *world) watch(during time.Duration, change ...func(*agent.Options)) {
+	n.t.Helper()
+	n.start(change...)
+	n.on(during)
+}
+
+// live runs a new agent, which finds the file of the one before.
+func (n *world) live(during time.Duration) {
+	n.t.Helper()
+	n.watch(during, func(o *agent.Options) {
+		if kept := n.kept(); kept != nil {
+			o.Remembered = kept
+		}
+	})
+}
+
+// knowsNothing makes a process one that knows nothing of the time before its start.
+func knowsNothing(o *agent.Options) { o.Remembered = nil }
+
+// on lets the agent run on for a while.
+func (n *world) on(during time.Duration) {
+	n.t.Helper()
+	ctx, stop := context.WithTimeout(n.t.Context(), during)
+	defer stop()
+	if err := n.agent.Run(ctx); err != nil {
+		n.t.Errorf("running: %v", err)
+	}
+	synctest.Wait()
+}
+
+// reloads gives the agent another policy after so long.
+func (n *world) reloads(after time.Duration, change func(*agent.Policy)) {
+	policy := n.policy
+	change(&policy)
+	time.AfterFunc(after, func() { n.agent.Reload(n.t.Context(), enforced(policy), n) })
+}
+
+// at changes the node once it has run for so long.
+func (n *world) at(d time.Duration, change func()) { n.After(d, change) }
+
+// takes lets the host use so many MiB more after so long.
+func (n *world) takes(after time.Duration, amount int64) {
+	n.After(after, func() { n.host += amount * Mebi })
+}
+
+// leaks lets a pod, or the host where the name is "", use so much more each second, for a while.
+func (n *world) leaks(name string, from time.Duration, perSecond int64, during time.Duration) {
+	const step = 100 * time.Millisecond
+	for at := step; at <= during; at += step {
+		n.After(from+at, func() {
+			if by := perSecond * int64(step) / int64(time.Second); name == "" {
+				n.host += by
+			} else if pod := n.pod(name); pod != nil {
+				pod.memory += by
+			}
+		})
+	}
+}
+
+// answers has the API server give outcomes by the pods' names, and after "delete " to a request that bypasses
+// a budget; that of "" is for all others. A request without one is taken.
+func (n *world) answers(outcomes map[string]evict.Outcome) {
+	n.answer = func(r evict.Request) evict.Result {
+		name := r.Name
+		if r.Delete {
+			name = "delete " + name
+		}
+		outcome, given := outcomes[name]
+		if other, is := outcomes[""]; !given && is && !r.Delete {
+			outcome, given = other, true
+		}
+		if !given {
+			return evict.Result{Outcome: taken(r)}
+		}
+		return evict.Result{Outcome: outcome, Budget: r.Name}
+	}
+}
+
+// lost is the answer to a request whose response is lost.
+func lost(evict.Request) evict.Result {
+	return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Message: "connection reset"}
+}
+
+// filesystem makes the agent measure a disk of 1000, of which 100 should be available and so much is. The end
+// of a pod frees nothing.
+func (n *world) filesystem(signal pressure.Signal, available func(since time.Duration) int64) {
+	n.disk = &Disk{
+		node: n.Node, signal: signal, started: n.began, available: available, ended: map[string]time.Time{}, measured: map[string]usage.DiskUse{},
+		freed: func(map[string]time.Duration) int64 { return 0 },
+	}
+	n.policy.Thresholds = []pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(100), Hard: true}}
+}
+
+// short is a filesystem with 50 left, and 500 once fewer than two pods are there.
+func (n *world) short(signal pressure.Signal) {
+	n.filesystem(signal, steps(map[time.Duration]int64{0: 50}))
+	n.disk.freed = func(map[string]time.Duration) int64 {
+		if len(n.pods) < 2 {
+			return 450
+		}
+		return 0
+	}
+}
+
+// holds runs a pod of 1 MiB that uses so much of the disks.
+func (n *world) holds(name string, use usage.DiskUse) {
+	n.Run(name, 1, 0)
+	n.disk.measured["uid-"+name] = use
+}
+
+// onDisk is so much of each filesystem, all of it in writable layers.
+func onDisk(nodeBytes, nodeInodes, imageBytes, imageInodes int64) usage.DiskUse {
+	return measuretest.DiskUse(nodeBytes, nodeInodes, imageBytes, imageInodes)
+}
+
+// inLayers is so many bytes, by a source that knows all parts.
+func inLayers(bytes int64) usage.DiskUse { return measuretest.PartsOf(false, bytes, 0, 0, 0) }
+
+// steps returns a function that has the last value whose time has come.
+func steps(values map[time.Duration]int64) func(time.Duration) int64 {
+	return func(since time.Duration) int64 {
+		best, value := time.Duration(-1), int64(0)
+		for at, v := range values {
+			if at <= since && at > best {
+				best, value = at, v
+			}
+		}
+		return value
+	}
+}
+
+// sloped goes from one value to the other in a time that begins at from.
+func sloped(from, over time.Duration, first, last int64) func(time.Duration) int64 {
+	return func(since time.Duration) int64 {
+		share := min(1, max(0, float64(since-from)/float64(over)))
+		return first + int64(share*float64(last-first))
+	}
+}
+
+// threshold adds a threshold of the policy.
+func (n *world) threshold(signal pressure.Signal, quantity pressure.Quantity, hard bool, grace ...time.Duration) {
+	t := pressure.Threshold{Signal: signal, Quantity: quantity, Hard: hard}
+	for _, g := range grace {
+		t.Grace = g
+	}
+	n.policy.Thresholds = append(n.policy.Thresholds, t)
+}
+
+// line makes the policy's first threshold one at so many MiB.
+func (n *world) line(amount int64) { n.policy.Thresholds[0].Quantity = mebi(amount) }
+
+func mebi(amount int64) pressure.Quantity { return pressure.Absolute(amount * Mebi) }
+
+// limit is so many evictions of any pod in a minute, and of an owner's in an hour; 0 is no limit.
+func (n *world) limit(perMinute, perOwner int) {
+	n.policy.Limits = cooldown.Limits{PerMinute: perMinute, PerOwnerPerHour: perOwner}
+}
+
+// Changes of a pod.
+
+func bare(p *corev1.Pod)    { p.OwnerReferences = nil }
+func high(p *corev1.Pod)    { p.Spec.Priority = new(int32(1000)) }
+func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
+func ofOwner(p *corev1.Pod) { p.OwnerReferences[0].UID = "rs-of-all" }
+func grace(seconds int64) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+
+// evicted fails the test unless these pods were evicted, in this order.
+func (n *world) evicted(names ...string) {
+	n.t.Helper()
+	same(n.t, "evicted", names, n.Victims())
+}
+
+// held fails the test unless these are the holds, in this order.
+func (n *world) held(holds ...decide.Hold) {
+	n.t.Helper()
+	same(n.t, "holds", holds, n.Holds())
+}
+
+// same fails the test unless two lists are the same.
+func same[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// last returns the newest decision.
+func (n *world) last() *decide.Decision {
+	n.t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.decisions) == 0 {
+		n.t.Fatal("no decision was recorded")
+	}
+	return &n.decisions[len(n.decisions)-1]
+}
+
+// says fails the test unless the newest decision holds so, with these words in its detail. It returns the
+// decision.
+func (n *world) says(hold decide.Hold, words ...string) *decide.Decision {
+	n.t.Helper()
+	d := n.last()
+	n.isHold(d, hold, words...)
+	return d
+}
+
+func (n *world) isHold(d *decide.Decision, hold decide.Hold, words ...string) {
+	n.t.Helper()
+	lacks := func(word string) bool { return !strings.Contains(d.Detail, word) }
+	if d.Hold != hold || slices.ContainsFunc(words, lacks) {
+		n.t.Errorf("hold %q (%s), want %q with %q", d.Hold, d.Detail, hold, words)
+	}
+}
+
+// acted returns the decisions that evicted a pod; there is one at least.
+func (n *world) acted() []*decide.Decision {
+	n.t.Helper()
+	acted := n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Acted })
+	if len(acted) == 0 {
+		n.t.Fatalf("no pod was evicted; holds %v", n.Holds())
+	}
+	return acted
+}
+
+// decided returns such decisions.
+func (n *world) decided(which func(*decide.Decision) bool) (found []*decide.Decision) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range n.decisions {
+		if which(&n.decisions[i]) {
+			found = append(found, &n.decisions[i])
+		}
+	}
+	return found
+}
+
+// evictions returns when pods were evicted, as the time since the start.
+func (n *world) evictedAt() (at []time.Duration) {
+	for _, d := range n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Acted }) {
+		at = append(at, d.Time.Sub(n.began))
+	}
+	return at
+}
+
+// kept returns the state in the file; nil where there is none.
+func (n *world) kept() *agent.State {
+	n.t.Helper()
+	s, err := n.file.Load()
+	if err != nil {
+		n.t.Error(err)
+	}
+	return s
+}
+
+// inFlight returns the victims that terminate, by the state that the last agent left.
+func (n *world) inFlight() []decide.Victim { return n.inPhase(decide.Terminating) }
+
+// inDoubt returns those whose request has no known outcome.
+func (n *world) inDoubt() []decide.Victim { return n.inPhase(decide.Requested) }
+
+func (n *world) inPhase(phase decide.Phase) (victims []decide.Victim) {
+	n.t.Helper()
+	for _, v := range n.kept().InFlight.Victims {
+		if v.Phase == phase {
+			victims = append(victims, v)
+		}
+	}
+	return victims
+}
+
+// follows fails the test unless one pod is in flight, evicted for that signal; "" where others end it. It
+// returns it.
+func (n *world) follows(name, signal string) decide.Victim {
+	n.t.Helper()
+	way := n.inFlight()
+	if len(way) != 1 || way[0].Name != name || way[0].Signal != signal {
+		n.t.Fatalf("in flight: %+v, want %s for %q", way, name, signal)
+	}
+	return way[0]
+}
+
+// counts fails the test unless so many evictions count against the limits.
+func (n *world) counts(want int) {
+	n.t.Helper()
+	if got := n.kept().Cooldown.Accepted; len(got) != want {
+		n.t.Errorf("%d evictions count against the limits, want %d", len(got), want)
+	}
+}
+
+// softAndHard has a soft threshold of a fifth above the hard one, and a grace period of 3 s below that.
+func (n *world) softAndHard() {
+	n.policy.HardGrace = 3
+	n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false)
+}
+
+// untilExhaustion protects pods within their requests until half of the line, 100 MiB, is left.
+func (n *world) untilExhaustion() {
+	n.policy.WithinRequests = decide.WithinRequestsUntilExhaustion
+	n.line(100)
+}
+
+// reclaim is what the kubelet removes of images: below 15 % of imagefs and 10 % of nodefs.
+func reclaim() measure.ImageReclaim {
+	return measure.ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
+}
