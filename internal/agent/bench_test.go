@@ -102,8 +102,8 @@ func (*silence) Acting(acting.State)                         {}
 func (*silence) Number(*decide.Decision)                     {}
 
 // newBenchAgent makes a dry run's, without limits.
-func newBenchAgent(t testing.TB, n *benchNode, change ...func(*Options)) *Agent {
-	t.Helper()
+func newBenchAgent(tb testing.TB, n *benchNode, change ...func(*Options)) *Agent {
+	tb.Helper()
 	options := Options{
 		Policy: Policy{
 			Policy: decide.Policy{
@@ -122,7 +122,7 @@ func newBenchAgent(t testing.TB, n *benchNode, change ...func(*Options)) *Agent 
 	}
 	a, err := New(options)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return a
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -31,9 +32,7 @@ func (n *world) keptNode() {
 // keeps has the API server give outcomes as answers, and refuse by the budget all evictions that have none.
 func (n *world) keeps(outcomes map[string]evict.Outcome) {
 	with := map[string]evict.Outcome{"": evict.BlockedByBudget}
-	for name, outcome := range outcomes {
-		with[name] = outcome
-	}
+	maps.Copy(with, outcomes)
 	n.answers(with)
 }
 

@@ -92,7 +92,8 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 	stories(t, map[string]case_{
 		"one is missing and the other suffices": {map[string]usage.DiskUse{"uid-old": onDisk(50, 1, 1, 1)}, []string{"old"}, ""},
 		"one is missing and the other does not suffice": {
-			map[string]usage.DiskUse{"uid-old": onDisk(49, 1, 1, 1)}, nil,
+			map[string]usage.DiskUse{"uid-old": onDisk(49, 1, 1, 1)},
+			nil,
 			"the candidates are known to hold less than the 50 that are needed, and of 1 pods not all could be measured: shop/new",
 		},
 		"all are missing": {map[string]usage.DiskUse{}, nil, "of 2 pods not all could be measured: shop/new, shop/old"},

@@ -23,7 +23,8 @@ type fakeTaints struct {
 	takes time.Duration
 	fails error
 	mu    sync.Mutex
-	want  taint.Wanted // the last
+	want  taint.Wanted // the last, in words
+	last  string
 	diary []string
 }
 
@@ -41,10 +42,10 @@ func (f *fakeTaints) Want(w taint.Wanted) {
 	if w.DryRun {
 		text += " dry run"
 	}
-	if first := len(f.diary) == 0; first || w != f.want {
+	if text != f.last {
 		f.add(text)
 	}
-	f.want = w
+	f.want, f.last = w, text
 }
 
 func (f *fakeTaints) Settled(ctx context.Context) error {

@@ -653,7 +653,8 @@ func TestSoftJitter(t *testing.T) {
 		}, []time.Duration{softGrace + 5*time.Second, softGrace + 5*time.Second}, true},
 		"a hard threshold that is met meanwhile evicts at once": {
 			0.5, func(n *world) { n.takes(softGrace+2*time.Second, 60) },
-			[]time.Duration{softGrace + 2*time.Second}, true,
+			[]time.Duration{softGrace + 2*time.Second},
+			true,
 		},
 		"a hard threshold alone": {0.5, func(n *world) {
 			n.host += 60 * Mebi

@@ -59,7 +59,9 @@ func each[V any](t *testing.T, values []V, tell func(n *world, v V)) {
 	}
 }
 
+// newWorld returns a world for a test in a bubble of time.
 func newWorld(t *testing.T) *world {
+	t.Helper()
 	n := &world{Node: New(1000), t: t, policy: HardPolicy(), file: &File{}, began: time.Now()}
 	t.Cleanup(func() {
 		if n.stale > 0 && !n.mayBeStale {

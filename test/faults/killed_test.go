@@ -13,7 +13,7 @@ import (
 // Guards invariant 9 with the real program: evictd is killed at a request that the proxy sees, and started
 // again with its state. The node is short of one pod's worth of memory, and the victim does not end before the
 // second process has decided several times. Exactly one pod is evicted, by either of the two. The steps between
-// two requests are in internal/agent (killed_test.go), in virtual time.
+// two requests are in internal/sim (restart_test.go), in virtual time.
 func TestInvariant09KilledAtARequest(t *testing.T) {
 	t.Parallel()
 	evicts := func(r *http.Request) bool { return evictdtest.IsEviction(r) && strings.Contains(r.URL.Path, "/large/") }
