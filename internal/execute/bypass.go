@@ -103,7 +103,7 @@ func (r *run) leastViolated(ctx context.Context, blocked []*candidate, read budg
 	ctx, cancel := context.WithTimeout(ctx, decide.LookTimeout)
 	defer cancel()
 	var victim *candidate
-	var least violation
+	least := 0.0
 	for _, c := range blocked {
 		budget, err := r.budgetOf(ctx, c, read)
 		if errors.Is(err, evict.ErrNoBudget) {
@@ -112,7 +112,7 @@ func (r *run) leastViolated(ctx context.Context, blocked []*candidate, read budg
 		if err != nil {
 			return nil, err
 		}
-		if v := violationOf(budget, c.Entry.Pod.Ready); victim == nil || v.less(least) {
+		if v := violation(&budget, c.Entry.Pod.Ready); victim == nil || v < least {
 			victim, least = c, v
 		}
 	}
@@ -139,21 +139,13 @@ func (r *run) budgetOf(ctx context.Context, c *candidate, read budgets) (evict.B
 	return budget, err
 }
 
-// violation is how far a budget would be violated: by how many pods it would be short of
-// how many it wants.
-type violation struct{ short, desired int64 }
-
-// violationOf returns it for the time after one pod's end. A pod that is not ready does
-// not count as healthy before.
-func violationOf(b evict.Budget, ready bool) violation {
+// violation returns how far a budget would be violated after one pod's end: the share of the pods it
+// wants that would be missing. It is no count: one pod of a hundred is a hundredth of what the budget
+// promises, and the only pod is all of it. A pod that is not ready does not count as healthy before.
+func violation(b *evict.Budget, ready bool) float64 {
 	left := b.Healthy
 	if ready {
 		left = max(0, left-1) // the status may be older than the pod
 	}
-	return violation{short: max(0, b.Desired-left), desired: max(1, b.Desired)}
+	return float64(max(0, b.Desired-left)) / float64(max(1, b.Desired))
 }
-
-// less compares shares and not counts: one pod of a hundred is a hundredth of what the
-// budget promises, and the only pod is all of it. A count would take the one as readily
-// as the other.
-func (v violation) less(other violation) bool { return v.short*other.desired < other.short*v.desired }

@@ -68,15 +68,14 @@ type Executor struct {
 	reports chan decide.Report
 	cancel  context.CancelCauseFunc // of the plan that was started last; nil before
 
-	// The executor's goroutine writes these, and its owner reads them.
-	underWay atomic.Pointer[underWay] // the request that has no answer yet; nil where there is none
-	last     atomic.Pointer[string]   // the UID of the pod whose request was sent last; nil before the plan's first
+	last    atomic.Pointer[sent]    // nil before the plan's first; the executor's goroutine writes it
 }
 
-// underWay is a request that has no answer yet.
-type underWay struct {
+// sent is the request that was sent last.
+type sent struct {
+	uid      string // of its pod
 	since    time.Time
-	withdraw context.CancelCauseFunc
+	withdraw context.CancelCauseFunc // no effect once it is answered
 }
 
 // New returns an executor that does nothing yet.
@@ -110,8 +109,8 @@ func (e *Executor) Cancel(cause error) { e.cancel(cause) }
 // while the plan is carried out.
 func (e *Executor) GiveWay(cause error) {
 	e.cancel(cause)
-	if u := e.underWay.Load(); u != nil && e.options.Now().Sub(u.since) >= hangsAfter {
-		u.withdraw(errWithdrawn)
+	if last := e.last.Load(); last != nil && e.options.Now().Sub(last.since) >= hangsAfter {
+		last.withdraw(errWithdrawn)
 	}
 }
 
@@ -119,27 +118,15 @@ func (e *Executor) GiveWay(cause error) {
 // what became of it.
 func (e *Executor) SentLast(uid string) bool {
 	last := e.last.Load()
-	return last != nil && *last == uid
+	return last != nil && last.uid == uid
 }
 
 // begin notes a request that is about to be sent. It returns the request's context, and what to
-// call after its answer.
-func (e *Executor) begin(ctx context.Context, uid string) (context.Context, func()) {
-	bounded, cancel := outlasting(ctx)
-	withdrawn, withdraw := context.WithCancelCause(bounded)
-	e.last.Store(&uid)
-	e.underWay.Store(&underWay{since: e.options.Now(), withdraw: withdraw})
-	return withdrawn, func() {
-		e.underWay.Store(nil)
-		withdraw(nil)
-		cancel()
-	}
-}
-
-// outlasting returns a context that ends ShutdownWait after the given one: an accepted eviction
+// call after its answer. The context ends ShutdownWait after the given one: an accepted eviction
 // should be on record.
-func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(ShutdownWait, cancel) })
-	return longer, func() { stop(); cancel() }
+func (e *Executor) begin(ctx context.Context, uid string) (context.Context, func()) {
+	longer, withdraw := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(ShutdownWait, func() { withdraw(nil) }) })
+	e.last.Store(&sent{uid: uid, since: e.options.Now(), withdraw: withdraw})
+	return longer, func() { stop(); withdraw(nil) }
 }

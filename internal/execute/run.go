@@ -175,9 +175,9 @@ func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
 func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressure.Amounts) {
 	pod, evicts := attempt.Entry.Pod, !r.plan.Decision.DryRun && !attempt.Escalates
 	if evicts {
-		sent := *attempt
-		sent.Result = evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Sent: r.options.Now()}
-		r.options.BeforeSend(r.inDoubt(&sent, expected))
+		open := *attempt
+		open.Result = evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Sent: r.options.Now()}
+		r.options.BeforeSend(r.inDoubt(&open, expected))
 	}
 	r.options.Intent(&r.plan.Decision, attempt)
 	bounded, answered := r.begin(ctx, pod.UID)
