@@ -68,7 +68,7 @@ type Executor struct {
 	reports chan decide.Report
 	cancel  context.CancelCauseFunc // of the plan that was started last; nil before
 
-	last    atomic.Pointer[sent]    // nil before the plan's first; the executor's goroutine writes it
+	last atomic.Pointer[sent] // nil before the plan's first; the executor's goroutine writes it
 }
 
 // sent is the request that was sent last.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -64,26 +63,17 @@ func (t *Tracker) Simulate(ctx context.Context, now time.Time) {
 	if !slices.ContainsFunc(t.victims, simulated) || !t.options.Pods.Synced() {
 		return
 	}
-	pods := t.options.Pods.List()
-	t.dropEnded(pods)
+	t.listed = nil
+	t.drop(func(v *decide.Victim) bool { return simulated(v) && !(t.stays(v.UID) && !t.pod(v.UID).Finished) })
 	held, _ := t.options.Measurer.Held() // a fault was reported
 	for _, v := range t.victims {
 		if !simulated(v) {
 			continue
 		}
 		if v.Expected.OnDisk() != (pressure.Amounts{}) {
-			t.options.Measurer.RefreshDisk(ctx, now, pods, simulatedDiskEvery)
+			t.options.Measurer.RefreshDisk(ctx, now, t.options.Pods.List(), simulatedDiskEvery)
 		}
 		onDisk, _ := t.options.Measurer.LastOnDisk(v.UID, v.UID)
 		v.Expected = v.Expected.Updated(held[v.UID]).Updated(onDisk)
 	}
-}
-
-// dropEnded drops the would-be victims that no longer run: they are not listed, or really end now.
-func (t *Tracker) dropEnded(pods []*nodepods.Pod) {
-	running := make(map[string]bool, len(pods))
-	for _, pod := range pods {
-		running[pod.UID] = !pod.Terminating && !pod.Finished
-	}
-	t.drop(func(v *decide.Victim) bool { return simulated(v) && !running[v.UID] })
 }

@@ -50,7 +50,7 @@ type Tracker struct {
 	options Options
 	memory  pressure.MemoryDefinition
 	dryRun  bool
-	listed  map[string]bool // what isListed needs, once for a tick; nil before
+	listed  map[string]*nodepods.Pod // by UID, once for a tick; nil before
 
 	// victims are in any phase: those that are gone in the order of their ends, and of those in doubt
 	// at most one for a resource.
@@ -212,23 +212,20 @@ func oldestFirst(a, b decide.Victim) int {
 // Present reports whether a pod is there: the API server lists it and it has not finished, or its
 // cgroup is there. A force-deleted pod that still runs still holds what it holds.
 func (t *Tracker) Present(uid string) bool {
-	if t.isListed(uid) {
+	if pod := t.pod(uid); pod != nil && !over(pod) { // what the kubelet evicted stays listed, and what a finalizer keeps
 		return true
 	}
 	there, known := t.options.Measurer.Present(uid)
 	return there || !known // unknown does not mean ended
 }
 
-// isListed reports whether the API server lists a pod that has not ended. It is called only where a
+// pod returns what the API server lists of a pod; nil where it does not list it. It is called only where a
 // pod is in flight: a calm tick makes no map.
-func (t *Tracker) isListed(uid string) bool {
+func (t *Tracker) pod(uid string) *nodepods.Pod {
 	if t.listed == nil {
-		pods := t.options.Pods.List()
-		t.listed = make(map[string]bool, len(pods))
-		for _, pod := range pods {
-			if !over(pod) { // what the kubelet evicted stays listed, and what a finalizer keeps
-				t.listed[pod.UID] = true
-			}
+		t.listed = map[string]*nodepods.Pod{}
+		for _, pod := range t.options.Pods.List() {
+			t.listed[pod.UID] = pod
 		}
 	}
 	return t.listed[uid]
@@ -236,7 +233,8 @@ func (t *Tracker) isListed(uid string) bool {
 
 // stays reports whether the API server lists a pod that is not being deleted.
 func (t *Tracker) stays(uid string) bool {
-	return slices.ContainsFunc(t.options.Pods.List(), func(pod *nodepods.Pod) bool { return pod.UID == uid && !pod.Terminating })
+	pod := t.pod(uid)
+	return pod != nil && !pod.Terminating
 }
 
 // over reports whether a listed pod has ended, or is terminating and none of its containers
