@@ -1,7 +1,6 @@
 package hostinfo
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -29,59 +28,40 @@ func Parts() []decide.Part {
 // Memory reads what the node's memory is used by, in bytes: each of [Parts], which together are what is not
 // free. All of it is known, or none.
 func (r *Reader) Memory() (decide.Breakdown, error) {
-	m := readMeminfo(r.path("proc/meminfo"))
-	// The lists of anonymous pages have shared memory too, and so has the page cache.
-	total, shared := m.figure("MemTotal"), m.figure("Shmem")
-	used, rest := decide.Breakdown{}, total-m.figure("MemFree")
-	if rest < 0 {
-		m.fail(errors.New("more is free than there is"))
-	}
-	for i, amount := range []int64{
-		max(0, m.figure("Active(anon)")+m.figure("Inactive(anon)")-shared),
-		shared,
-		max(0, m.figure("Cached")-shared),
-		m.figure("Buffers"),
-		m.figure("SReclaimable"),
-		m.figure("SUnreclaim"),
-		m.figure("PageTables"),
-		m.take(kernelfile.HugePages(m.content)),
-	} {
-		part := Parts()[i]
-		if amount > total {
-			m.fail(fmt.Errorf("%s is %d of %d bytes", part, amount, total))
-		}
-		used[part], rest = amount, max(0, rest-amount) // the figures are not of one moment
-	}
-	used[decide.PartOther] = rest
-	if m.err != nil {
-		return nil, fmt.Errorf("reading what the memory is used by: %w", m.err)
+	const most = 16 << 10 // more than the file has, in bytes
+	file := kernelfile.New(r.path("proc/meminfo"))
+	defer file.Close()
+	used, err := kernelfile.Parse(&file, make([]byte, most), breakdown)
+	if err != nil {
+		return nil, fmt.Errorf("reading what the memory is used by: %w", err)
 	}
 	return used, nil
 }
 
-// meminfo is /proc/meminfo, with the first fault that was found in it.
-type meminfo struct {
-	content []byte
-	err     error
-}
-
-func readMeminfo(path string) *meminfo {
-	const most = 16 << 10 // more than it has, in bytes
-	file := kernelfile.New(path)
-	defer file.Close()
-	content, err := file.Read(make([]byte, most))
-	if err == nil && !bytes.HasSuffix(content, []byte("\n")) {
-		err = fmt.Errorf("reading %s: %w", path, kernelfile.ErrTruncated)
+// breakdown takes the parts from a /proc/meminfo. The lists of anonymous pages have shared memory too, and so
+// has the page cache.
+func breakdown(meminfo []byte) (decide.Breakdown, error) {
+	huge, fault := kernelfile.HugePages(meminfo)
+	figure := func(name string) int64 {
+		n, err := kernelfile.Meminfo(meminfo, name+":")
+		fault = cmp.Or(fault, err)
+		return n
 	}
-	return &meminfo{content, err}
-}
-
-func (m *meminfo) fail(err error) { m.err = cmp.Or(m.err, err) }
-
-// figure returns one in bytes.
-func (m *meminfo) figure(name string) int64 { return m.take(kernelfile.Meminfo(m.content, name+":")) }
-
-func (m *meminfo) take(figure int64, err error) int64 {
-	m.fail(err)
-	return figure
+	total, shared := figure("MemTotal"), figure("Shmem")
+	used, rest := decide.Breakdown{}, total-figure("MemFree")
+	if rest < 0 {
+		fault = cmp.Or(fault, errors.New("more is free than there is"))
+	}
+	for i, amount := range []int64{
+		max(0, figure("Active(anon)")+figure("Inactive(anon)")-shared), shared, max(0, figure("Cached")-shared), figure("Buffers"),
+		figure("SReclaimable"), figure("SUnreclaim"), figure("PageTables"), huge,
+	} {
+		part := Parts()[i]
+		if amount > total {
+			fault = cmp.Or(fault, fmt.Errorf("%s is %d of %d bytes", part, amount, total))
+		}
+		used[part], rest = amount, max(0, rest-amount) // the figures are not of one moment
+	}
+	used[decide.PartOther] = rest
+	return used, fault
 }
