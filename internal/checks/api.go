@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,8 @@ type API struct {
 	// Err is why there is no client; otherwise nil. Then nothing else is set.
 	Err error
 
-	who account // once it is known
+	who  account   // once it is known
+	date time.Time // of its answer to the first check; zero where that had none
 }
 
 // request is a request with its body, "" for none.

@@ -9,7 +9,6 @@ package checks
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -102,14 +101,14 @@ func list(in *Inputs) []check {
 	all = append(all, check{"state-dir", Node, stateDir}, check{serverName, Server, server}, check{"clock", Server, clock},
 		check{"node", Server, node}, check{"token", Server, token})
 	for _, n := range needs(in) {
+		if n.field != "" {
+			all = append(all, check{"opt-in/" + n.field, Server | Edit, n.check})
+			continue
+		}
 		for _, right := range n.rights {
 			n.rights = []string{right}
 			all = append(all, check{"right/" + right, Server, n.check})
 		}
-	}
-	fields := optIns(in)
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		all = append(all, check{"opt-in/" + field, Server | Edit, fields[field].check})
 	}
 	if in.Followed != nil {
 		all = append(all, check{"act/stop", Server, stop})

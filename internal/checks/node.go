@@ -166,19 +166,17 @@ func (in *Inputs) thresholds() []pressure.Threshold {
 func kubeletFile(_ context.Context, in *Inputs) Result {
 	const follows = "whether the kubelet evicts before evictd is not known, and evictd does not know when it would"
 	const do = "mount the kubelet's file, as deploy/kubelet-config.patch.yaml does, and name it by --kubelet-config"
-	f := in.Followed
-	if f.NoKubelet != nil && f.KubeletNamed {
+	switch f := in.Followed; {
+	case f.NoKubelet != nil && f.KubeletNamed:
 		return missing(oneLine(f.NoKubelet), follows, do)
-	}
-	if f.NoKubelet != nil {
+	case f.NoKubelet != nil:
 		return degraded(oneLine(f.NoKubelet), follows, do)
-	}
-	files := strings.Join(f.Kubelet.Files, ", ")
-	if len(f.Kubelet.Unread) > 0 {
-		return degraded(files+": "+strings.Join(f.Kubelet.Unread, "; "), "that is left out of the comparison",
+	case len(f.Kubelet.Unread) > 0:
+		return degraded(strings.Join(f.Kubelet.Files, ", ")+": "+strings.Join(f.Kubelet.Unread, "; "), "that is left out of the comparison",
 			"check whether the kubelet reads and understands it; --kubelet-config names one place")
+	default:
+		return ok(strings.Join(f.Kubelet.Files, ", "))
 	}
-	return ok(files)
 }
 
 // kubeletThresholds says whether evictd acts first for one signal.

@@ -16,6 +16,8 @@ import (
 
 // need is what some rights are for.
 type need struct {
+	// field is the opt-in of the configuration that needs them, all of them in one check; "" is none.
+	field string
 	// rights are verb and resource, with the subresource after a slash and the API group after a dot.
 	rights []string
 	// without is what happens where a right is missing.
@@ -26,8 +28,8 @@ type need struct {
 	grants string
 }
 
-// needs returns the rights of deploy/daemonset.yaml. RBAC takes the name of what is listed from the field
-// selector of the request.
+// needs returns the rights of deploy/daemonset.yaml, and those of the fields that are set. RBAC takes the name
+// of what is listed from the field selector of the request.
 func needs(in *Inputs) []need {
 	all := []need{
 		{rights: []string{"list pods", "watch pods", "create pods/eviction"}, without: "no pod is evicted"},
@@ -44,26 +46,19 @@ func needs(in *Inputs) []need {
 	if in.Configuration.Disk.Source == config.DiskNode {
 		all = append(all[:3], all[4:]...)
 	}
-	return all
-}
-
-// optIns returns the rights beyond those that fields of the configuration need where they are set, by the
-// field.
-func optIns(in *Inputs) map[string]need {
-	fields := map[string]need{}
 	if in.Configuration.DisruptionBudgets == config.BudgetsBestEffort {
-		fields["disruptionBudgets"] = need{
-			rights: []string{"delete pods", "get poddisruptionbudgets.policy"}, without: "budgets are respected",
+		all = append(all, need{
+			field: "disruptionBudgets", rights: []string{"delete pods", "get poddisruptionbudgets.policy"}, without: "budgets are respected",
 			grants: "deploy/overlays/best-effort",
-		}
+		})
 	}
 	if in.Configuration.TaintNode {
-		fields["taintNode"] = need{
-			rights: []string{"get nodes", "patch nodes"}, name: in.NodeName, without: "the node is not tainted and evictions go on",
-			grants: "deploy/overlays/taint",
-		}
+		all = append(all, need{
+			field: "taintNode", rights: []string{"get nodes", "patch nodes"}, name: in.NodeName,
+			without: "the node is not tainted and evictions go on", grants: "deploy/overlays/taint",
+		})
 	}
-	return fields
+	return all
 }
 
 // check asks for all of them.

@@ -15,46 +15,41 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// version asks for the version, which every account may read, and returns the server's clock too.
-func version(ctx context.Context, api *API) (version string, date time.Time, err error) {
-	if api.Err != nil {
-		return "", time.Time{}, api.Err
-	}
-	header, text, err := api.send(ctx, request{http.MethodGet, "/version", ""})
-	if err != nil {
-		return "", time.Time{}, api.Explain(err, "get /version")
+// version asks for the version, which every account may read, and notes the server's clock.
+func (a *API) version(ctx context.Context) (string, error) {
+	header, text, err := a.send(ctx, request{http.MethodGet, "/version", ""})
+	switch {
+	case a.Err != nil:
+		return "", a.Err
+	case err != nil:
+		return "", a.Explain(err, "get /version")
 	}
 	var answer struct {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err = json.Unmarshal(text, &answer); err != nil || answer.GitVersion == "" {
-		return "", time.Time{}, fmt.Errorf("what answers at %s is not an API server: /version names no version", api.URL)
+		return "", fmt.Errorf("what answers at %s is not an API server: /version names no version", a.URL)
 	}
-	date, err = http.ParseTime(header.Get("Date"))
-	if err != nil {
-		date = time.Time{} // the check of the clock says so
-	}
-	return answer.GitVersion, date, nil
+	a.date, _ = http.ParseTime(header.Get("Date")) // the check of the clock says where there is none
+	return answer.GitVersion, nil
 }
 
 func server(ctx context.Context, in *Inputs) Result {
-	version, _, err := version(ctx, &in.API)
+	version, err := in.API.version(ctx)
 	if err != nil {
 		return missing(oneLine(err), "no pod is evicted", "check that it runs, that this machine reaches it, and the credentials")
 	}
 	return ok(fmt.Sprintf("%s answers, Kubernetes %s", in.API.URL, version))
 }
 
-func clock(ctx context.Context, in *Inputs) Result {
+// clock compares the clocks, right after the answer that has the server's.
+func clock(_ context.Context, in *Inputs) Result {
 	const most = 5 * time.Second // beside the second to which the server's is known
-	_, date, err := version(ctx, &in.API)
-	if err == nil && date.IsZero() {
-		err = errors.New("the API server's answer has no date")
+	if in.API.date.IsZero() {
+		return unknown("the API server's answer has no date", "times of Events and tokens may be wrong",
+			"compare the clocks of this node and of the control plane")
 	}
-	if err != nil {
-		return unknown(oneLine(err), "times of Events and tokens may be wrong", "compare the clocks of this node and of the control plane")
-	}
-	skew, direction := in.Now().Sub(date), "ahead of"
+	skew, direction := in.Now().Sub(in.API.date), "ahead of"
 	if skew < 0 {
 		skew, direction = -skew, "behind"
 	}
