@@ -115,7 +115,7 @@ func (p *Pods) KeepLabels(keys []string) {
 		return
 	}
 	fresh := p.newStore(keys)
-	fresh.seed(before)
+	_ = fresh.Store.Replace(before.List(), "") // until there is a list; each has its key already
 	p.store.Store(fresh)
 	if again := p.again.Load(); again != nil {
 		(*again)()
@@ -123,14 +123,14 @@ func (p *Pods) KeepLabels(keys []string) {
 }
 
 func (p *Pods) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	options.FieldSelector = selector(p.options.NodeName)
+	options.FieldSelector = "spec.nodeName=" + p.options.NodeName
 	list, err := p.client.List(ctx, options)
 	p.report(ctx, "listing", err)
 	return list, err // as it is: the reflector looks at its type
 }
 
 func (p *Pods) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	options.FieldSelector = selector(p.options.NodeName)
+	options.FieldSelector = "spec.nodeName=" + p.options.NodeName
 	events, err := p.client.Watch(ctx, options)
 	switch streams := options.SendInitialEvents != nil; {
 	case streams && apierrors.IsInvalid(err): // it cannot stream the first list: the reflector lists
@@ -158,7 +158,16 @@ func (p *Pods) note(at *atomic.Pointer[time.Time]) {
 func (p *Pods) Synced() bool { return p.store.Load().synced.Load() }
 
 // List returns the node's pods in no particular order. They are shared and must not be changed.
-func (p *Pods) List() []*Pod { return p.store.Load().pods() }
+func (p *Pods) List() []*Pod {
+	all := p.store.Load().List()
+	pods := make([]*Pod, 0, len(all))
+	for _, object := range all {
+		if pod, is := object.(*Pod); is {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
 
 // Age returns how long ago the API server last delivered anything, bookmarks
 // included, and false when it never has. A quiet node is no fault: bookmarks come
@@ -193,5 +202,3 @@ func (p *Pods) Stale() error {
 func Listed(pods []*Pod, uid string) bool {
 	return slices.ContainsFunc(pods, func(one *Pod) bool { return one.UID == uid })
 }
-
-func selector(node string) string { return "spec.nodeName=" + node }

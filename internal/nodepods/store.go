@@ -15,15 +15,16 @@ import (
 // ([cache.TransformingStore]): a tenant's pod may have more than a MiB of labels, and as much of
 // managed fields.
 type store struct {
+	cache.Store // of *Pod
+
 	of     *Pods
-	all    cache.Store      // of *Pod
 	keys   sets.Set[string] // of the labels that are kept; nil keeps all
 	synced atomic.Bool      // it has taken a list
 }
 
 // newStore returns an empty store.
 func (p *Pods) newStore(keys []string) *store {
-	s := &store{of: p, all: cache.NewStore(keyOf)}
+	s := &store{Store: cache.NewStore(keyOf), of: p}
 	if keys != nil {
 		s.keys = sets.New(keys...)
 	}
@@ -37,9 +38,6 @@ func keyOf(object any) (string, error) {
 	}
 	return cache.MetaNamespaceKeyFunc(object)
 }
-
-// seed takes the pods of another store, until there is a list.
-func (s *store) seed(before *store) { _ = s.all.Replace(before.all.List(), "") } // each has its key already
 
 // Transformer returns what makes a [Pod] of the API server's. The reflector uses it while a list is
 // streamed, so that [store.Replace] gets either.
@@ -79,13 +77,13 @@ func (s *store) Update(object any) error {
 		return err
 	}
 	s.reportKills(pod)
-	return s.all.Update(pod)
+	return s.Store.Update(pod)
 }
 
 // Delete forgets a pod.
 func (s *store) Delete(object any) error {
 	s.of.note(&s.of.delivered)
-	return s.all.Delete(object)
+	return s.Store.Delete(object)
 }
 
 // Replace takes the whole list of the node's pods.
@@ -99,15 +97,12 @@ func (s *store) Replace(objects []any, version string) error {
 		s.reportKills(pod)
 		objects[i] = pod
 	}
-	if err := s.all.Replace(objects, version); err != nil {
+	if err := s.Store.Replace(objects, version); err != nil {
 		return err
 	}
 	s.synced.Store(true)
 	return nil
 }
-
-// Resync does nothing: nothing is derived from the store.
-func (s *store) Resync() error { return nil }
 
 // Bookmark notes that the watch is alive, and that bookmarks come. The one that ends a streamed list
 // is not passed on here.
@@ -123,30 +118,11 @@ func (s *store) reportKills(pod *Pod) {
 	if s.of.options.OnOOMKilled == nil || !s.synced.Load() {
 		return
 	}
-	var known []OOMKilled
-	if before, is := s.get(pod.Key()); is && before.UID == pod.UID {
-		known = before.OOMKilled
-	}
+	object, _, _ := s.GetByKey(pod.Key()) // nil where there is none
+	before, is := object.(*Pod)
 	for _, kill := range pod.OOMKilled {
-		if !slices.Contains(known, kill) {
+		if !is || before.UID != pod.UID || !slices.Contains(before.OOMKilled, kill) {
 			s.of.options.OnOOMKilled(pod, kill)
 		}
 	}
-}
-
-func (s *store) pods() []*Pod {
-	all := s.all.List()
-	pods := make([]*Pod, 0, len(all))
-	for _, object := range all {
-		if pod, is := object.(*Pod); is {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
-
-func (s *store) get(key string) (*Pod, bool) {
-	object, _, _ := s.all.GetByKey(key) // nil where there is none
-	pod, is := object.(*Pod)
-	return pod, is
 }
