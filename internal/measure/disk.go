@@ -16,41 +16,27 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Reading is one measurement of the pods' disk use. The zero value knows of no pod.
-type Reading struct {
-	// Uses is by the UID of the API server, or the one that the pod has on its node; nil
-	// where there is an Err.
-	Uses map[string]usage.DiskUse
-	Err  error
-	// At is when the measurement was requested.
-	At time.Time
-}
-
-// diskReading is what is known of the pods' disk use: the last measurement, and whether another one is
-// under way. The zero value has no measurement.
-type diskReading struct {
-	Reading
-
-	asked bool
-}
+// DiskReading is one measurement of the pods' disk use, by the UID of the API server, or the one that the pod
+// has on its node.
+type DiskReading = Reading[map[string]usage.DiskUse]
 
 // Measured returns the channel of the requested measurements of the disks; each of them goes to
 // [Measurer.Observe].
-func (m *Measurer) Measured() <-chan Reading { return m.measured }
+func (m *Measurer) Measured() <-chan DiskReading { return m.measured }
 
 // Observe takes a measurement of the disks.
-func (m *Measurer) Observe(reading Reading) {
-	m.disk.Reading, m.disk.asked = reading, false
+func (m *Measurer) Observe(reading DiskReading) {
+	m.disk, m.measuring = reading, false
 	if reading.Err != nil {
 		m.options.Fault(SourceDisk, reading.Err)
 	}
 }
 
 // LastDisk returns the last measurement of the disks; the zero value before the first.
-func (m *Measurer) LastDisk() Reading { return m.disk.Reading }
+func (m *Measurer) LastDisk() DiskReading { return m.disk }
 
 // disks returns what the last measurement says, where it serves the decision. Unless it is new it requests
-// another one, because a measurement must not delay the loop.
+// another one.
 func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses {
 	if m.options.Disk == nil {
 		return &decide.Uses{Err: errors.New("this agent has no source for the pods' disk use")}
@@ -63,8 +49,8 @@ func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses 
 	if !serves || m.disk.Err != nil {
 		return &decide.Uses{Requested: m.disk.At, Err: m.disk.Err}
 	}
-	uses := DiskUses(p.Threshold.Signal, s.Pods, m.disk.Uses, s.Required())
-	uses.Requested, uses.Outdated, uses.Breakdown = m.disk.At, outdated(p, s.Pods, m.disk.Uses), Breakdown(p, uses)
+	uses := DiskUses(p.Threshold.Signal, s.Pods, m.disk.Figures, s.Required())
+	uses.Requested, uses.Outdated, uses.Breakdown = m.disk.At, outdated(p, s.Pods, m.disk.Figures), Breakdown(p, uses)
 	return uses
 }
 
@@ -104,31 +90,19 @@ func latest(at time.Time) time.Time {
 	return at.Add(time.Second - time.Nanosecond)
 }
 
-// RefreshDisk requests a measurement of the disks when the last one is as old as every, or older.
+// RefreshDisk requests a measurement of the disks when the last one is as old as every, or older, and none is
+// under way.
 func (m *Measurer) RefreshDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod, every time.Duration) {
-	if m.options.Disk != nil && now.Sub(m.disk.At) >= every {
-		m.askDisk(ctx, now, pods)
+	if m.options.Disk != nil && !m.measuring && now.Sub(m.disk.At) >= every {
+		m.measuring = true
+		ask(ctx, now, decide.DiskTimeout, pods, m.options.Disk.Measure, m.measured)
 	}
-}
-
-// askDisk starts a measurement unless one is under way.
-func (m *Measurer) askDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod) {
-	if m.disk.asked {
-		return
-	}
-	m.disk.asked = true
-	go func() {
-		bounded, cancel := context.WithTimeout(ctx, decide.DiskTimeout)
-		defer cancel()
-		measured, err := m.options.Disk.Measure(bounded, pods)
-		m.measured <- Reading{Uses: measured, Err: err, At: now}
-	}()
 }
 
 // LastOnDisk returns what the end of a pod should free of the disks by the last measurement,
 // however old; false where it was not measured. Its UIDs are the API server's and its cgroup's.
 func (m *Measurer) LastOnDisk(uid, cgroup string) (pressure.Amounts, bool) {
-	u, known := measuredOf(m.disk.Uses, uid, cgroup)
+	u, known := measuredOf(m.disk.Figures, uid, cgroup)
 	if !known {
 		return pressure.Amounts{}, false
 	}

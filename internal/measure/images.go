@@ -40,20 +40,13 @@ type ImageReclaim struct {
 
 // imageCount is what is known of the images. The zero value knows nothing.
 type imageCount struct {
-	answers chan imageAnswer // holds one; nil before the first request
-	pending bool
-	asked   time.Time
-	last    imageAnswer // the newest; known is the newest that is no error
-	known   imageAnswer
-	below   [pressure.SignalCount]belowLine
-	reclaim ImageReclaim
-}
-
-type imageAnswer struct {
-	UnusedImages
-
-	err error
-	at  time.Time // when it was requested; zero is no answer
+	readings chan Reading[UnusedImages] // holds one
+	pending  bool
+	asked    time.Time
+	err      error                 // of the newest answer
+	known    Reading[UnusedImages] // the newest that is no error
+	below    [pressure.SignalCount]belowLine
+	reclaim  ImageReclaim
 }
 
 // belowLine follows a signal that is below the kubelet's line. The zero value is above it.
@@ -76,35 +69,20 @@ func (m *Measurer) FollowImages(ctx context.Context, p *pressure.Pressure, incid
 	}
 	c := &m.images
 	select {
-	case c.last = <-c.answers:
-		c.pending = false
-		if c.last.err != nil {
-			m.options.Fault(SourceImages, c.last.err)
+	case last := <-c.readings:
+		if c.pending, c.err = false, last.Err; c.err != nil {
+			m.options.Fault(SourceImages, c.err)
 		} else {
-			c.known = c.last
+			c.known = last
 		}
 	default:
 	}
-	if !c.pending && (c.asked.IsZero() || p.SampleTime.Sub(c.asked) >= decide.ImagesEvery) {
-		c.ask(ctx, p.SampleTime, m.options.Images, pods())
+	if !c.pending && p.SampleTime.Sub(c.asked) >= decide.ImagesEvery {
+		c.pending, c.asked = true, p.SampleTime
+		ask(ctx, p.SampleTime, decide.ImagesTimeout, pods(), m.options.Images.Unused, c.readings)
 	}
 	line, _ := c.line(p)
 	c.below[p.Threshold.Signal].follow(p, line, incident)
-}
-
-// ask starts a count.
-func (c *imageCount) ask(ctx context.Context, now time.Time, images Images, pods []*nodepods.Pod) {
-	if c.answers == nil {
-		c.answers = make(chan imageAnswer, 1)
-	}
-	c.pending, c.asked = true, now
-	answers := c.answers
-	go func() {
-		bounded, cancel := context.WithTimeout(ctx, decide.ImagesTimeout)
-		defer cancel()
-		unused, err := images.Unused(bounded, pods)
-		answers <- imageAnswer{UnusedImages: unused, err: err, at: now}
-	}()
 }
 
 // follow records where the signal is relative to the kubelet's line. What was seen before this
@@ -128,7 +106,7 @@ func (b *belowLine) follow(p *pressure.Pressure, line int64, incident string) {
 func (c *imageCount) line(p *pressure.Pressure) (line int64, within time.Duration) {
 	by, capacity := &c.reclaim, p.Observed.Capacity
 	line = by.ImageFS.Of(capacity)
-	if c.known.OnNodeFS {
+	if c.known.Figures.OnNodeFS {
 		line = max(line, by.NodeFS.Of(capacity))
 	}
 	if line > 0 {
@@ -137,15 +115,16 @@ func (c *imageCount) line(p *pressure.Pressure) (line int64, within time.Duratio
 	return by.Collection.Of(capacity), decide.ImagesCollection
 }
 
-// imagesOf returns what is known of the images for a pressure, by what the pods use.
-func (m *Measurer) imagesOf(p *pressure.Pressure, uses *decide.Uses) decide.Images {
+// Images returns what is known of the images that no pod uses, once it is known what the pods use.
+func (m *Measurer) Images(s *decide.Situation) decide.Images {
+	p := &s.Pressure
 	if !m.concern(p) {
 		return decide.Images{}
 	}
 	c, b := &m.images, &m.images.below[p.Threshold.Signal]
 	known := decide.Images{
-		Concern: true, Requested: c.known.at, Bytes: c.known.Bytes, Elsewhere: !c.on(p.Threshold.Signal, uses),
-		Err: c.last.err, Below: b.first, Still: b.since,
+		Concern: true, Requested: c.known.At, Bytes: c.known.Figures.Bytes, Elsewhere: !c.on(p.Threshold.Signal, s.Uses),
+		Err: c.err, Below: b.first, Still: b.since,
 	}
 	if c.pending {
 		known.Pending = c.asked
@@ -158,7 +137,7 @@ func (m *Measurer) imagesOf(p *pressure.Pressure, uses *decide.Uses) decide.Imag
 // images are elsewhere than layers, and nodefs and imagefs read as one device, the images'
 // own is not read.
 func (c *imageCount) on(signal pressure.Signal, uses *decide.Uses) bool {
-	if !c.known.OnNodeFS {
+	if !c.known.Figures.OnNodeFS {
 		return signal != pressure.NodeFSAvailable
 	}
 	return !slices.ContainsFunc(uses.Disk, func(u usage.DiskUse) bool { return u.SplitLayers })

@@ -69,14 +69,40 @@ type Measurer struct {
 	unreadTimes [pressure.SignalCount]unreadTime
 	warmed      time.Time
 	stalls      stallReadings
-	disk        diskReading
-	measured    chan Reading
+	disk        DiskReading      // the last one
+	measured    chan DiskReading // holds one
+	measuring   bool             // another one is under way
 	images      imageCount
 }
 
 // New returns a Measurer that has read nothing.
 func New(options Options) *Measurer {
-	return &Measurer{options: options, lastRead: lastRead{}, measured: make(chan Reading, 1)}
+	return &Measurer{
+		options: options, lastRead: lastRead{}, measured: make(chan DiskReading, 1),
+		images: imageCount{readings: make(chan Reading[UnusedImages], 1)},
+	}
+}
+
+// Reading is what a source says that takes long. The zero value knows nothing.
+type Reading[T any] struct {
+	// Figures are nothing where there is an Err.
+	Figures T
+	Err     error
+	// At is when it was requested; the zero time is no reading.
+	At time.Time
+}
+
+// ask asks a source on a goroutine of its own: a measurement must not delay the loop.
+func ask[T any](
+	ctx context.Context, now time.Time, timeout time.Duration, pods []*nodepods.Pod,
+	source func(context.Context, []*nodepods.Pod) (T, error), readings chan<- Reading[T],
+) {
+	go func() {
+		bounded, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		figures, err := source(bounded, pods)
+		readings <- Reading[T]{figures, err, now}
+	}()
 }
 
 // Adopt puts in force how memory.available is measured, and when the kubelet removes images.
@@ -95,9 +121,6 @@ func (m *Measurer) Uses(ctx context.Context, s *decide.Situation) *decide.Uses {
 	}
 	return uses
 }
-
-// Images returns what is known of the images that no pod uses, once it is known what the pods use.
-func (m *Measurer) Images(s *decide.Situation) decide.Images { return m.imagesOf(&s.Pressure, s.Uses) }
 
 // Held returns what each pod's end should free of memory and tasks, by the UID of its cgroup, without a
 // replacement for one that could not be read: then there is an error.

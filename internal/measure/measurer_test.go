@@ -31,18 +31,18 @@ func TestDiskIsKnownOnlyByAYoungMeasurement(t *testing.T) {
 	used.Time = at
 	measured := map[string]usage.DiskUse{"uid": used}
 	for name, test := range map[string]struct {
-		reading      Reading
+		reading      DiskReading
 		since, newer time.Duration // from the measurement
 		age          time.Duration
 		known        bool
 	}{
-		"young":                        {Reading{Uses: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge - 1, true},
-		"old":                          {Reading{Uses: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge, false},
-		"from before the pressure":     {Reading{Uses: measured, At: at}, 1, -time.Minute, time.Second, false},
-		"from before a victim's end":   {Reading{Uses: measured, At: at}, -time.Minute, 0, time.Second, false},
-		"a fault":                      {Reading{Err: errors.New("planted"), At: at}, -time.Minute, -time.Minute, time.Second, false},
-		"nothing was ever measured":    {Reading{}, -time.Minute, -time.Minute, time.Second, false},
-		"the pod has no figures in it": {Reading{At: at}, -time.Minute, -time.Minute, time.Second, true},
+		"young":                        {DiskReading{Figures: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge - 1, true},
+		"old":                          {DiskReading{Figures: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge, false},
+		"from before the pressure":     {DiskReading{Figures: measured, At: at}, 1, -time.Minute, time.Second, false},
+		"from before a victim's end":   {DiskReading{Figures: measured, At: at}, -time.Minute, 0, time.Second, false},
+		"a fault":                      {DiskReading{Err: errors.New("planted"), At: at}, -time.Minute, -time.Minute, time.Second, false},
+		"nothing was ever measured":    {DiskReading{}, -time.Minute, -time.Minute, time.Second, false},
+		"the pod has no figures in it": {DiskReading{At: at}, -time.Minute, -time.Minute, time.Second, true},
 	} {
 		m := New(Options{Disk: hanging{}, Fault: func(string, error) {}})
 		m.Observe(test.reading)
