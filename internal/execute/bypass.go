@@ -11,9 +11,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// budgets are the budgets that were read, by namespace and name.
-type budgets map[string]evict.Budget
-
 // blockedByPDB returns the candidates that a budget refused, in the order of the ranking, where one may be
 // deleted despite its budget.
 func (r *run) blockedByPDB() []*candidate {
@@ -32,24 +29,23 @@ func (r *run) bypassPDB(ctx context.Context) {
 	if len(r.blockedByPDB()) == 0 || r.endsEarly(ctx) { // when it is stale, there may be a pod now that could be evicted
 		return
 	}
-	read := budgets{}
 	for blocked := r.blockedByPDB(); len(blocked) > 0; blocked = r.blockedByPDB() {
 		if r.insufficient(blocked) {
 			return
 		}
-		victim, err := r.leastViolated(ctx, blocked, read)
+		victim, err := r.leastViolated(ctx, blocked)
 		if err != nil {
 			r.report.BestEffort, r.report.Detail = decide.BestEffortBudgetUnknown, "no pod bypasses a PDB: "+err.Error()
 			return
 		}
-		if budget, there := read[victim.budgetKey()]; there && victim.fresh {
+		if budget, there := r.read[victim.budgetKey()]; there && victim.fresh {
 			r.deletePast(ctx, victim, &budget)
 			return
 		}
 		if r.evictAgain(ctx, victim) {
 			return
 		}
-		delete(read, victim.budgetKey()) // time has passed
+		delete(r.read, victim.budgetKey()) // time has passed
 	}
 }
 
@@ -99,13 +95,13 @@ func (r *run) insufficient(blocked []*candidate) bool {
 // leastViolated returns the candidate whose end violates its budget least, the first of them in the
 // ranking. A candidate whose budget does not exist any more comes first, because that blocks no
 // pod. It reads each budget once.
-func (r *run) leastViolated(ctx context.Context, blocked []*candidate, read budgets) (*candidate, error) {
+func (r *run) leastViolated(ctx context.Context, blocked []*candidate) (*candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, decide.LookTimeout)
 	defer cancel()
 	var victim *candidate
 	least := 0.0
 	for _, c := range blocked {
-		budget, err := r.budgetOf(ctx, c, read)
+		budget, err := r.budgetOf(ctx, c)
 		if errors.Is(err, evict.ErrNoBudget) {
 			return c, nil
 		}
@@ -122,19 +118,18 @@ func (r *run) leastViolated(ctx context.Context, blocked []*candidate, read budg
 // budgetKey names the budget that refused a candidate.
 func (c *candidate) budgetKey() string { return c.Entry.Pod.Namespace + "/" + c.PDB }
 
-// budgetOf returns the budget that refused a candidate, by the name in the refusal, and keeps it
-// in read.
-func (r *run) budgetOf(ctx context.Context, c *candidate, read budgets) (evict.Budget, error) {
+// budgetOf returns the budget that refused a candidate, by the name in the refusal, and keeps it.
+func (r *run) budgetOf(ctx context.Context, c *candidate) (evict.Budget, error) {
 	pod := c.Entry.Pod
 	if c.PDB == "" {
 		return evict.Budget{}, fmt.Errorf("the API server did not name the PodDisruptionBudget that keeps %s", pod.Key())
 	}
-	if budget, known := read[c.budgetKey()]; known {
+	if budget, known := r.read[c.budgetKey()]; known {
 		return budget, nil
 	}
 	budget, err := r.options.Evictor.Budget(ctx, pod.Namespace, c.PDB)
 	if err == nil {
-		read[c.budgetKey()] = budget
+		r.read[c.budgetKey()] = budget
 	}
 	return budget, err
 }

@@ -32,7 +32,8 @@ type run struct {
 	*Executor
 	plan       decide.Plan
 	candidates []candidate
-	canceled   func() error // the cause; nil while the plan is wanted
+	canceled   func() error            // the cause; nil while the plan is wanted
+	read       map[string]evict.Budget // by namespace and name
 	report     decide.Report
 }
 
@@ -45,7 +46,7 @@ type candidate struct {
 }
 
 func newRun(e *Executor, p decide.Plan, canceled func() error) *run {
-	r := &run{Executor: e, plan: p, canceled: canceled}
+	r := &run{Executor: e, plan: p, canceled: canceled, read: map[string]evict.Budget{}}
 	for i := range p.Candidates {
 		r.candidates = append(r.candidates, candidate{Candidate: p.Candidates[i]})
 	}
