@@ -23,11 +23,7 @@ func (i *images) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.Unus
 	if err != nil {
 		return measure.UnusedImages{}, err
 	}
-	listed := make([]measure.Image, 0, len(node.Status.Images))
-	for _, image := range node.Status.Images {
-		listed = append(listed, measure.Image{Names: image.Names, Bytes: image.SizeBytes})
-	}
-	bytes, err := measure.Unused(listed, pods)
+	bytes, err := nodepods.UnusedImages(node.Status.Images, pods)
 	if err != nil {
 		return measure.UnusedImages{}, fmt.Errorf("counting the images of node %s: %w", i.nodeName, err)
 	}

@@ -2,8 +2,6 @@ package measure
 
 import (
 	"context"
-	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -141,59 +139,4 @@ func (c *imageCount) on(signal pressure.Signal, uses *decide.Uses) bool {
 		return signal != pressure.NodeFSAvailable
 	}
 	return !slices.ContainsFunc(uses.Disk, func(u usage.DiskUse) bool { return u.SplitLayers })
-}
-
-// Image is one in a node's status: its names, and how many bytes it has.
-type Image struct {
-	Names []string
-	Bytes int64
-}
-
-// Unused returns how many bytes the images hold that a node's status lists and that none of its
-// pods uses, by the sizes in that list. An image counts as used when a pod's spec or status has any
-// of its names, also for pods that have ended. An image without a name, which may be any pod's,
-// counts as used.
-//
-// The sum leaves out much: the kubelet lists only the largest images, 50 by default
-// (nodeStatusMaxImages, pkg/kubelet/nodestatus/setters.go, Images), and containerd reports the size
-// of an image as it was pulled, compressed. It may also be too large: layers that an image shares
-// with one in use stay, and so do images that the runtime has pinned and those pulled less than two
-// minutes ago (imageMinimumGCAge).
-//
-// Of a node whose status lists none nothing is known. It has some, so the kubelet is configured not to list
-// them (nodeStatusMaxImages: 0), or could not.
-func Unused(images []Image, pods []*nodepods.Pod) (int64, error) {
-	if len(images) == 0 {
-		return 0, errors.New("the node's status lists no images")
-	}
-	used := map[string]bool{}
-	for _, pod := range pods {
-		for _, key := range pod.ImageKeys {
-			used[key] = true
-		}
-	}
-	unused := int64(0)
-	for _, image := range images {
-		if !free(image.Names, used) || image.Bytes <= 0 {
-			continue
-		}
-		if image.Bytes > math.MaxInt64-unused {
-			return math.MaxInt64, nil
-		}
-		unused += image.Bytes
-	}
-	return unused, nil
-}
-
-// free reports whether no name of an image is used, and takes its names, so that an image
-// that is listed twice counts once.
-func free(names []string, used map[string]bool) bool {
-	taken := len(names) == 0
-	for _, name := range names {
-		taken = taken || used[nodepods.ImageKey(name)]
-	}
-	for _, name := range names {
-		used[nodepods.ImageKey(name)] = true
-	}
-	return !taken
 }

@@ -1,20 +1,19 @@
 package nodepods
 
 import (
+	"errors"
 	"hash/maphash"
-	"strconv"
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ImageKey returns a key that distinguishes images in this process and reveals nothing else: images'
+// imageKey returns a key that distinguishes images in this process and reveals nothing else: images'
 // names are not kept, and what is kept of a reference is a hash of its digest, or of its whole name when
 // it has none. A name without a registry or a tag is Docker Hub's latest, as for the runtimes
 // (github.com/distribution/reference, ParseNormalizedNamed).
-func ImageKey(reference string) string {
-	return strconv.FormatUint(maphash.String(labelsSeed, imageIdentity(reference)), 36)
-}
+func imageKey(reference string) uint64 { return maphash.String(labelsSeed, imageIdentity(reference)) }
 
 func imageIdentity(reference string) string {
 	// "docker-pullable://nginx@sha256:…" is what the kubelet wrote for Docker.
@@ -45,7 +44,7 @@ func imageIdentity(reference string) string {
 // imageKeys returns the keys of all images that the pod names: those in the specification of its
 // containers and volumes, and those that its statuses say its containers run, init and ephemeral
 // ones included.
-func imageKeys(pod *corev1.Pod) []string {
+func imageKeys(pod *corev1.Pod) []uint64 {
 	var names []string
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
@@ -63,11 +62,60 @@ func imageKeys(pod *corev1.Pod) []string {
 	for s := range statuses(&pod.Status) {
 		names = append(names, s.Image, s.ImageID)
 	}
-	var keys []string
+	var keys []uint64
 	for _, name := range names {
 		if name != "" {
-			keys = append(keys, ImageKey(name))
+			keys = append(keys, imageKey(name))
 		}
 	}
 	return keys
+}
+
+// UnusedImages returns how many bytes the images hold that a node's status lists and that none of its
+// pods uses, by the sizes in that list. An image counts as used when a pod's spec or status has any
+// of its names, also for pods that have ended. An image without a name, which may be any pod's,
+// counts as used.
+//
+// The sum leaves out much: the kubelet lists only the largest images, 50 by default
+// (nodeStatusMaxImages, pkg/kubelet/nodestatus/setters.go, Images), and containerd reports the size
+// of an image as it was pulled, compressed. It may also be too large: layers that an image shares
+// with one in use stay, and so do images that the runtime has pinned and those pulled less than two
+// minutes ago (imageMinimumGCAge).
+//
+// Of a node whose status lists none nothing is known. It has some, so the kubelet is configured not to list
+// them (nodeStatusMaxImages: 0), or could not.
+func UnusedImages(images []corev1.ContainerImage, pods []*Pod) (int64, error) {
+	if len(images) == 0 {
+		return 0, errors.New("the node's status lists no images")
+	}
+	used := map[uint64]bool{}
+	for _, pod := range pods {
+		for _, key := range pod.ImageKeys {
+			used[key] = true
+		}
+	}
+	unused := int64(0)
+	for _, image := range images {
+		if !free(image.Names, used) || image.SizeBytes <= 0 {
+			continue
+		}
+		if image.SizeBytes > math.MaxInt64-unused {
+			return math.MaxInt64, nil
+		}
+		unused += image.SizeBytes
+	}
+	return unused, nil
+}
+
+// free reports whether no name of an image is used, and takes its names, so that an image
+// that is listed twice counts once.
+func free(names []string, used map[uint64]bool) bool {
+	taken := len(names) == 0
+	for _, name := range names {
+		taken = taken || used[imageKey(name)]
+	}
+	for _, name := range names {
+		used[imageKey(name)] = true
+	}
+	return !taken
 }

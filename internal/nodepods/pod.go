@@ -102,8 +102,8 @@ type Pod struct {
 	DiskVolumes []string `json:"-"`
 	// OOMKilled are the containers that the status says the kernel has killed.
 	OOMKilled []OOMKilled `json:"-"`
-	// ImageKeys are the keys of the images that the pod names or runs, see [ImageKey].
-	ImageKeys []string `json:"-"`
+	// ImageKeys are the keys of the images that the pod names or runs, see [UnusedImages].
+	ImageKeys []uint64 `json:"-"`
 }
 
 // FromAPI returns what evictd keeps of a pod. It shares the pod's labels, and no other map or list.
