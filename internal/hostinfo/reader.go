@@ -42,7 +42,7 @@ type Reader struct {
 	usedAt   time.Time // when it was read
 	largest  []decide.Process
 	incident string    // in which they were asked for
-	asked    time.Time // when; zero before
+	asked    time.Time // when; zero before, which is long ago
 	reading  bool
 }
 
@@ -82,7 +82,7 @@ func (r *Reader) MemoryUsed(now time.Time) decide.Breakdown {
 func (r *Reader) Processes(incident string, now time.Time) (largest []decide.Process, pending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.reading && (r.asked.IsZero() || incident != r.incident || now.Sub(r.asked) >= processesEvery) {
+	if !r.reading && (incident != r.incident || now.Sub(r.asked) >= processesEvery) {
 		if incident != r.incident {
 			r.largest = nil
 		}

@@ -73,15 +73,9 @@ func look() {
 func start(t *testing.T, mebibytes int64, dir string) *exec.Cmd {
 	t.Helper()
 	child := command(t, strconv.FormatInt(mebibytes, 10))
-	orders, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
+	orders, unwritable := child.StdinPipe()
+	output, unreadable := child.StdoutPipe()
+	if err := errors.Join(unwritable, unreadable, child.Start()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = orders.Close(); _ = child.Wait() })

@@ -103,10 +103,7 @@ func (m *Measurer) RefreshDisk(ctx context.Context, now time.Time, pods []*nodep
 // however old; false where it was not measured. Its UIDs are the API server's and its cgroup's.
 func (m *Measurer) LastOnDisk(uid, cgroup string) (pressure.Amounts, bool) {
 	u, known := measuredOf(m.disk.Figures, uid, cgroup)
-	if !known {
-		return pressure.Amounts{}, false
-	}
-	return diskExpected(&u), true
+	return diskExpected(&u), known
 }
 
 // DiskUses joins what was measured with the pods. Enough is what one pod must return to do alone, in the
@@ -219,19 +216,13 @@ func Breakdown(p *pressure.Pressure, uses *decide.Uses) decide.Breakdown {
 	return b
 }
 
-// filesystemOf returns what a pod uses of the signal's filesystem.
+// filesystemOf returns what a pod uses of the signal's filesystem. Containerfs is where the writable layers are.
 func filesystemOf(signal pressure.Signal, u *usage.DiskUse) *usage.Parts {
-	if onImageFS(signal, u) {
+	filesystem := signal.Filesystem()
+	if filesystem == pressure.ImageFS || filesystem == pressure.ContainerFS && !u.SplitLayers {
 		return &u.ImageFS
 	}
 	return &u.NodeFS
-}
-
-// onImageFS reports whether a disk signal is about imagefs. Containerfs is where the writable
-// layers are.
-func onImageFS(signal pressure.Signal, u *usage.DiskUse) bool {
-	filesystem := signal.Filesystem()
-	return filesystem == pressure.ImageFS || filesystem == pressure.ContainerFS && !u.SplitLayers
 }
 
 // amountUsed returns bytes or inodes, as the signal counts, and whether they are exact.
