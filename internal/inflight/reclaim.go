@@ -19,8 +19,7 @@ type reclaim struct {
 	signal   pressure.Signal
 	expected *int64 // when it was accepted; nil where that is not known
 	// held is what it held at the last measurement before it began to end, others the rest of
-	// the books then; known is false before the first.
-	known        bool
+	// the books then; both are 0 before the first.
 	held, others int64
 }
 
@@ -41,9 +40,6 @@ func (t *Tracker) follow(v *decide.Victim) {
 	r := &reclaim{signal: signal}
 	if expected, known := decide.ReclaimOf(signal, v.Expected); known {
 		r.expected = &expected
-	}
-	if t.reclaims == nil {
-		t.reclaims = map[string]*reclaim{}
 	}
 	t.reclaims[v.UID] = r
 	t.booksRead = time.Time{} // at once, before it begins to end
@@ -109,16 +105,16 @@ func (b *books) sum(signal pressure.Signal) (sum int64, known bool) {
 func (r *reclaim) observe(uid string, now *books) {
 	held := now.held[uid].At(r.signal)
 	sum, known := now.sum(r.signal)
-	if r.expected == nil || !known || held == 0 || r.known && held < *r.expected/2 {
+	if r.expected == nil || !known || held == 0 || r.held > 0 && held < *r.expected/2 {
 		return
 	}
-	r.known, r.held, r.others = true, held, sum-held
+	r.held, r.others = held, sum-held
 }
 
 // end compares the books at its end with those before it.
 func (r *reclaim) end(now *books) *decide.Reclaimed {
 	sum, known := now.sum(r.signal)
-	if !r.known || !known {
+	if r.held == 0 || !known {
 		return nil
 	}
 	return &decide.Reclaimed{Expected: r.held, Actual: sum - r.others}

@@ -70,7 +70,9 @@ type Tracker struct {
 }
 
 // New returns a tracker of no pods.
-func New(options Options) *Tracker { return &Tracker{options: options} }
+func New(options Options) *Tracker {
+	return &Tracker{options: options, reclaims: map[string]*reclaim{}}
+}
 
 // Adopt changes how memory.available is measured, and whether evictd acts. What was measured otherwise
 // does not count, and once evictd evicts for real no victim of a dry run is in flight. It reports whether
@@ -79,7 +81,7 @@ func (t *Tracker) Adopt(memory pressure.MemoryDefinition, dryRun bool) (ended bo
 	ended = t.dryRun && !dryRun
 	if t.memory != memory {
 		for _, r := range t.reclaims {
-			r.known = false
+			r.held = 0
 		}
 	}
 	if !dryRun {

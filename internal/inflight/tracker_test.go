@@ -18,18 +18,24 @@ func covers(tracker *Tracker, signal pressure.Signal, deficit int64, now time.Ti
 
 func TestLedgerCovers(t *testing.T) {
 	t.Parallel()
+	patient := own("a", 100)
+	patient.Deadline = at(time.Hour)
 	for _, test := range []struct {
 		name    string
 		victims []decide.Victim
 		deficit int64
 		at      time.Duration
+		hard    bool
 		want    bool
 	}{
-		{"no victim covers nothing, not even no deficit", nil, 0, 0, false},
-		{"one that suffices", []decide.Victim{victim("a", 100)}, 100, 0, true},
-		{"one that does not", []decide.Victim{victim("a", 99)}, 100, 0, false},
-		{"two together", []decide.Victim{victim("a", 60), victim("b", 40)}, 100, 0, true},
-		{"a victim past its deadline is not relied on", []decide.Victim{victim("a", 100)}, 100, 46 * time.Second, false},
+		{"no victim covers nothing, not even no deficit", nil, 0, 0, false, false},
+		{"one that suffices", []decide.Victim{victim("a", 100)}, 100, 0, false, true},
+		{"one that does not", []decide.Victim{victim("a", 99)}, 100, 0, false, false},
+		{"two together", []decide.Victim{victim("a", 60), victim("b", 40)}, 100, 0, false, true},
+		{"a victim past its deadline is not relied on", []decide.Victim{victim("a", 100)}, 100, 46 * time.Second, false, false},
+		{"within the patience of hard pressure", []decide.Victim{patient}, 100, decide.HardPatience, true, true},
+		{"over it", []decide.Victim{patient}, 100, decide.HardPatience + 1, true, false},
+		{"soft pressure waits to the deadline", []decide.Victim{patient}, 100, 30 * time.Minute, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -37,49 +43,44 @@ func TestLedgerCovers(t *testing.T) {
 			for _, v := range test.victims {
 				tracker.Accept(v)
 			}
-			if got := covers(tracker, pressure.MemoryAvailable, test.deficit, at(test.at), false); got != test.want {
+			if got := covers(tracker, pressure.MemoryAvailable, test.deficit, at(test.at), test.hard); got != test.want {
 				t.Errorf("covers = %v, want %v", got, test.want)
 			}
-			if covers(tracker, pressure.NodeFSAvailable, 1, at(test.at), false) {
+			if covers(tracker, pressure.NodeFSAvailable, 1, at(test.at), test.hard) {
 				t.Error("memory covers a disk deficit")
 			}
 		})
 	}
 }
 
+// A victim ends with its pod, and a would-be one at its deadline too.
 func TestVictimsEnd(t *testing.T) {
 	t.Parallel()
-	tracker := on(&node{})
-	tracker.Accept(own("a", 100))
-	if ended := endGone(tracker, at(time.Second), always); len(ended) != 0 || !tracker.Terminates("a") {
-		t.Errorf("a pod that is present has ended: %v", ended)
-	}
-	if ended := endGone(tracker, at(time.Hour), always); len(ended) != 0 {
-		t.Errorf("a stuck pod has ended: %v", ended)
-	}
-	if ended := endGone(tracker, at(2*time.Hour), never); len(ended) != 1 || tracker.Terminates("a") {
-		t.Errorf("a pod that has gone terminates still: %v", ended)
-	}
-	if !tracker.LastEnd().Equal(at(2 * time.Hour)) {
-		t.Errorf("last end %v", tracker.LastEnd())
-	}
-}
-
-func TestADryRunsVictimEndsAtItsDeadlineOrWithItsPod(t *testing.T) {
-	t.Parallel()
-	dry := victim("a", 100)
+	mine, dry := own("a", 100), victim("a", 100)
 	dry.DryRun = true
-	tracker := on(&node{})
-	tracker.Accept(dry)
-	if ended := endGone(tracker, at(45*time.Second), always); len(ended) != 0 {
-		t.Errorf("ended before its deadline: %v", ended)
-	}
-	if ended := endGone(tracker, at(46*time.Second), always); len(ended) != 1 {
-		t.Errorf("ended = %v, want the dry run's victim", ended)
-	}
-	tracker.Accept(dry)
-	if ended := endGone(tracker, at(time.Second), never); len(ended) != 1 {
-		t.Errorf("ended = %v, want the victim whose pod has gone", ended)
+	for _, test := range []struct {
+		name   string
+		victim decide.Victim
+		after  time.Duration
+		there  func(uid string) bool
+		ended  bool
+	}{
+		{"a pod that is present", mine, time.Second, always, false},
+		{"a stuck pod", mine, time.Hour, always, false},
+		{"a pod that has gone", mine, 2 * time.Hour, never, true},
+		{"a dry run's, at its deadline", dry, 45 * time.Second, always, false},
+		{"a dry run's, after its deadline", dry, 46 * time.Second, always, true},
+		{"a dry run's whose pod has gone", dry, time.Second, never, true},
+	} {
+		tracker := on(&node{})
+		tracker.Accept(test.victim)
+		ended := endGone(tracker, at(test.after), test.there)
+		if len(ended) == 1 != test.ended || tracker.Terminates("a") == test.ended {
+			t.Errorf("%s: ended %v, want %v", test.name, ended, test.ended)
+		}
+		if last := tracker.LastEnd(); last.Equal(at(test.after)) != (test.ended && !test.victim.DryRun) {
+			t.Errorf("%s: last end %v", test.name, last)
+		}
 	}
 }
 
@@ -100,23 +101,6 @@ func TestTheNewestMeasurementCounts(t *testing.T) {
 	}
 	if !covers(tracker, pressure.NodeFSAvailable, 500, at(0), false) {
 		t.Error("a measurement of memory made the disk's figure forgotten")
-	}
-}
-
-func TestPatienceRunsOut(t *testing.T) {
-	t.Parallel()
-	patient := own("a", 100)
-	patient.Deadline = at(time.Hour)
-	tracker := on(&node{})
-	tracker.Accept(patient)
-	if !covers(tracker, pressure.MemoryAvailable, 100, at(decide.HardPatience), true) {
-		t.Error("not relied on although the patience has not run out")
-	}
-	if covers(tracker, pressure.MemoryAvailable, 100, at(decide.HardPatience+1), true) {
-		t.Error("relied on although the patience has run out")
-	}
-	if !covers(tracker, pressure.MemoryAvailable, 100, at(30*time.Minute), false) {
-		t.Error("not relied on before its deadline, although there is no other limit")
 	}
 }
 
