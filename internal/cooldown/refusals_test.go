@@ -29,63 +29,75 @@ func serverUntil(b *Tracker, now time.Time) time.Time {
 	return r.Until
 }
 
-// expectWaits fails the test unless these pods wait, and no others of a to e.
-func expectWaits(t *testing.T, b *Tracker, now time.Time, want string) {
+// step is an answer about a pod, "" for none, at a time, and which of the pods a to e wait after it.
+type step struct {
+	after  time.Duration
+	pod    string
+	answer evict.Result
+	waits  string
+}
+
+// play lets a tracker learn one answer after the other.
+func play(t *testing.T, b *Tracker, steps ...step) *Tracker {
 	t.Helper()
-	got := ""
-	for _, uid := range []string{"a", "b", "c", "d", "e"} {
-		pod := podOf(uid)
-		if uid == "e" {
-			pod.Namespace = "office"
+	for _, s := range steps {
+		if s.pod != "" {
+			note(b, podOf(s.pod), s.answer, at(s.after))
 		}
-		if _, waits := b.refusal(pod, now); waits {
-			got += uid
+		got := ""
+		for _, uid := range []string{"a", "b", "c", "d", "e"} {
+			if _, waits := b.refusal(podOf(uid), at(s.after)); waits {
+				got += uid
+			}
+		}
+		if got != s.waits {
+			t.Errorf("after %v (%s %s) %q wait, want %q", s.after, s.pod, s.answer.Outcome, got, s.waits)
 		}
 	}
-	if got != want {
-		t.Errorf("%q wait, want %q", got, want)
-	}
+	return b
 }
 
 func TestPodsOfABudgetRestTogether(t *testing.T) {
 	t.Parallel()
-	backoff := New(Limits{}, noJitter)
-	for _, uid := range []string{"a", "b", "c"} { // three refusals of one decision are one
-		note(backoff, podOf(uid), blocked("web"), at(0))
+	web := blocked("web")
+	backoff := play(
+		t, New(Limits{}, noJitter),
+		step{0, "a", web, "a"}, // three refusals of one decision are one
+		step{0, "b", web, "ab"},
+		step{0, "c", web, "abc"},
+		step{5 * time.Second, "d", blocked("db"), "abcd"},
+		step{5 * time.Second, "e", web, "abcde"}, // of another namespace
+		step{10*time.Second - 1, "", web, "abcde"},
+		step{10 * time.Second, "", web, "de"},
+		step{10 * time.Second, "b", web, "abcde"}, // one is tried for all
+		step{30*time.Second - 1, "", web, "abc"},
+	)
+	waiting := func(blocked, misconfigured int) {
+		t.Helper()
+		if b, m := backoff.Waiting(at(30*time.Second - 1)); b != blocked || m != misconfigured {
+			t.Errorf("%d are blocked and %d misconfigured, want %d and %d", b, m, blocked, misconfigured)
+		}
 	}
-	note(backoff, podOf("d"), blocked("db"), at(5*time.Second))
-	other := &rank.Pod{UID: "e", Namespace: "office", Ready: true}
-	note(backoff, other, blocked("web"), at(5*time.Second))
-	expectWaits(t, backoff, at(10*time.Second-1), "abcde")
-	expectWaits(t, backoff, at(10*time.Second), "de")
-
-	note(backoff, podOf("b"), blocked("web"), at(10*time.Second)) // one is tried for all
-	expectWaits(t, backoff, at(30*time.Second-1), "abc")
-	if blocked, misconfigured := backoff.Waiting(at(30*time.Second - 1)); blocked != 3 || misconfigured != 0 {
-		t.Errorf("%d are blocked and %d misconfigured, want all three blocked", blocked, misconfigured)
-	}
+	waiting(3, 0)
 	note(backoff, podOf("several"), evict.Result{Outcome: evict.Misconfigured}, at(0))
-	if blocked, misconfigured := backoff.Waiting(at(30*time.Second - 1)); blocked != 3 || misconfigured != 1 {
-		t.Errorf("%d are blocked and %d misconfigured, want three and one", blocked, misconfigured)
-	}
+	waiting(3, 1)
 	backoff.Forget(func(uid string) bool { return uid != "several" })
-	expectWaits(t, backoff, at(30*time.Second), "")
-
-	note(backoff, podOf("a"), blocked("web"), at(30*time.Second))
-	note(backoff, podOf("b"), evict.Result{Outcome: evict.Deleted}, at(31*time.Second))
-	expectWaits(t, backoff, at(31*time.Second), "ac") // the budget has no more room than before
-	note(backoff, podOf("a"), evict.Result{Outcome: evict.Evicted}, at(32*time.Second))
-	expectWaits(t, backoff, at(32*time.Second), "") // and now it has
+	play(
+		t, backoff,
+		step{30 * time.Second, "", web, ""},
+		step{30 * time.Second, "a", web, "abc"},
+		step{31 * time.Second, "b", evict.Result{Outcome: evict.Deleted}, "ac"}, // the budget has no more room than before
+		step{32 * time.Second, "a", evict.Result{Outcome: evict.Evicted}, ""},   // and now it has
+	)
 }
 
 // TestPodRestsWithABudgetNoLongerThanItIsItsOwn: an old answer does not keep a pod in back-off for
 // long.
 func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	t.Parallel()
-	backoff, unready := New(Limits{}, noJitter), podOf("a")
+	unready := podOf("a")
 	unready.Ready = false
-	note(backoff, podOf("a"), blocked("web"), at(0))
-	note(backoff, podOf("b"), blocked("web"), at(0))
+	backoff := play(t, New(Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "b", blocked("web"), "ab"})
 	if _, waits := backoff.refusal(unready, at(1)); waits || backoff.SharedPDB(unready, at(1)) != "" {
 		t.Error("a pod that is not ready any more rests with the ready ones")
 	}
@@ -96,92 +108,69 @@ func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	for after := time.Duration(0); after < 10*time.Minute; after += time.Minute {
 		note(backoff, podOf("c"), blocked("web"), at(after))
 	}
-	expectWaits(t, backoff, at(10*time.Minute-1), "bc")
-	expectWaits(t, backoff, at(10*time.Minute), "c")
+	play(t, backoff, step{10*time.Minute - 1, "", evict.Result{}, "bc"}, step{10 * time.Minute, "", evict.Result{}, "c"})
 	if with := backoff.SharedPDB(podOf("b"), at(10*time.Minute)); with != "" {
 		t.Errorf("b is said to rest with %s", with)
 	}
 }
 
-func TestBudgetIsForgottenWithItsPods(t *testing.T) {
+// A pod that has gone is not remembered, nor is its budget.
+func TestRefusalsAreForgottenWithTheirPods(t *testing.T) {
 	t.Parallel()
-	backoff := New(Limits{}, noJitter)
-	note(backoff, podOf("a"), blocked("web"), at(0))
-	note(backoff, podOf("a"), blocked("web"), at(10*time.Second))
+	web, denied := blocked("web"), evict.Result{Outcome: evict.Denied}
+	backoff := play(
+		t, New(Limits{}, noJitter),
+		step{0, "a", web, "a"}, step{10 * time.Second, "a", web, "a"}, step{10 * time.Second, "c", denied, "ac"},
+	)
 	backoff.Forget(never)
-	note(backoff, podOf("b"), blocked("web"), at(time.Minute))
-	expectWaits(t, backoff, at(70*time.Second-1), "b")
-	expectWaits(t, backoff, at(70*time.Second), "")
+	play(
+		t, backoff,
+		step{10 * time.Second, "", web, ""},
+		step{time.Minute, "b", web, "b"}, step{70*time.Second - 1, "", web, "b"}, step{70 * time.Second, "", web, ""},
+	)
 }
 
 // What was refused again and again on Monday is no measure for Friday.
 func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 	t.Parallel()
-	backoff, now := New(Limits{}, noJitter), at(0)
+	web, now := blocked("web"), time.Duration(0)
+	backoff := New(Limits{}, noJitter)
 	for range 6 { // 10, 20, 40, 80, 160 s, 5 min
-		note(backoff, podOf("a"), blocked("web"), now)
-		now = now.Add(5 * time.Minute)
+		note(backoff, podOf("a"), web, at(now))
+		now += 5 * time.Minute
 	}
-	for _, since := range []struct {
-		pause, rest time.Duration
-	}{
-		{5*time.Minute - 1, 5 * time.Minute},
-		{5 * time.Minute, 10 * time.Second},
-	} {
-		now = now.Add(since.pause)
-		note(backoff, podOf("a"), blocked("web"), now)
-		now = now.Add(since.rest)
-		expectWaits(t, backoff, now.Add(-1), "a")
-		expectWaits(t, backoff, now, "")
-	}
+	now += 5*time.Minute - 1
+	play(t, backoff, step{now, "a", web, "a"}, step{now + 5*time.Minute - 1, "", web, "a"}, step{now + 5*time.Minute, "", web, ""})
+	now += 10 * time.Minute
+	play(t, backoff, step{now, "a", web, "a"}, step{now + 10*time.Second - 1, "", web, "a"}, step{now + 10*time.Second, "", web, ""})
 }
 
 // TestPodWithoutAnAnswerBacksOff: a pod whose requests alone get no response must not keep the
 // others from being tried; a connection that is broken for all pods is no fault of the pod.
 func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	t.Parallel()
-	doubtful := evict.Result{Outcome: evict.Unconfirmed, Stays: true}
-	backoff, now := New(Limits{}, noJitter), at(0)
-	for i, want := range []string{"", "", "a"} {
-		note(backoff, podOf("a"), doubtful, now)
-		expectWaits(t, backoff, now, want)
-		if i == 1 {
-			backoff.Observe(&decide.Decision{}, &decide.Report{Unread: true}, now)
-			note(backoff, podOf("a"), evict.Result{Outcome: evict.Unconfirmed}, now)
-			expectWaits(t, backoff, now, "")
-		}
-	}
-	expectWaits(t, backoff, at(time.Minute), "")
-	note(backoff, podOf("a"), doubtful, at(time.Minute))
-	expectWaits(t, backoff, at(3*time.Minute-1), "a")
-	note(backoff, podOf("a"), evict.Result{Outcome: evict.Gone}, at(3*time.Minute))
-	note(backoff, podOf("a"), doubtful, at(3*time.Minute))
-	expectWaits(t, backoff, at(3*time.Minute), "")
-
+	doubtful, unread := evict.Result{Outcome: evict.Unconfirmed, Stays: true}, evict.Result{Outcome: evict.Unconfirmed}
+	backoff := play(t, New(Limits{}, noJitter), step{0, "a", doubtful, ""}, step{0, "a", doubtful, ""})
+	backoff.Observe(&decide.Decision{}, &decide.Report{Unread: true}, at(0))
+	play(
+		t, backoff,
+		step{0, "a", unread, ""}, step{0, "a", doubtful, "a"}, step{time.Minute, "", doubtful, ""},
+		step{time.Minute, "a", doubtful, "a"}, step{3*time.Minute - 1, "", doubtful, "a"},
+		step{3 * time.Minute, "a", evict.Result{Outcome: evict.Gone}, ""}, step{3 * time.Minute, "a", doubtful, ""},
+	)
 	doubtful.NoResponse = true
 	for after := time.Duration(0); after < 30*time.Second; after += time.Second {
-		note(backoff, podOf("b"), doubtful, at(after))
-		expectWaits(t, backoff, at(after), "")
+		play(t, backoff, step{after, "b", doubtful, ""})
 	}
-	note(backoff, podOf("b"), doubtful, at(30*time.Second))
-	expectWaits(t, backoff, at(30*time.Second), "b")
-}
-
-// TestWithdrawnRequestLetsTheServerNotRest: a request that the caller has withdrawn does not put
-// the API server in back-off.
-func TestWithdrawnRequestLetsTheServerNotRest(t *testing.T) {
-	t.Parallel()
-	backoff := New(Limits{}, func() float64 { return 0 })
-	note(backoff, podOf("a"), evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Withdrawn: true}, at(0))
-	if until := serverUntil(backoff, at(0)); !until.IsZero() {
-		t.Errorf("the API server rests until %v", until)
-	}
+	play(t, backoff, step{30 * time.Second, "b", doubtful, "b"})
 }
 
 func noJitter() float64 { return 0 }
 
-// podOf is a ready pod of the namespace shop.
-func podOf(uid string) *rank.Pod { return &rank.Pod{UID: uid, Namespace: "shop", Ready: true} }
+// podOf is a ready pod of the namespace shop; e is one of another.
+func podOf(uid string) *rank.Pod {
+	return &rank.Pod{UID: uid, Namespace: map[bool]string{true: "office", false: "shop"}[uid == "e"], Ready: true}
+}
 
 func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 	t.Parallel()
@@ -215,19 +204,30 @@ func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 
 func TestBackoffOfTheServer(t *testing.T) {
 	t.Parallel()
-	backoff := New(Limits{}, noJitter)
-	note(backoff, podOf("a"), evict.Result{Outcome: evict.Throttled, RetryAfter: 3 * time.Second}, at(0))
-	if until := serverUntil(backoff, at(time.Second)); !until.Equal(at(3 * time.Second)) {
-		t.Errorf("waits until %v, want what the server requested", until)
+	const longest, none = 32 * time.Second, -time.Hour
+	backoff, throttled := New(Limits{}, noJitter), func(retry time.Duration) evict.Result {
+		return evict.Result{Outcome: evict.Throttled, RetryAfter: retry}
 	}
-	note(backoff, podOf("b"), evict.Result{Outcome: evict.Evicted}, at(4*time.Second))
-	note(backoff, podOf("b"), evict.Result{Outcome: evict.Throttled}, at(5*time.Second))
-	if until := serverUntil(backoff, at(5*time.Second)); !until.Equal(at(6 * time.Second)) {
-		t.Errorf("waits until %v: an answer did not end the row of failures", until)
-	}
-	note(backoff, podOf("b"), evict.Result{Outcome: evict.Throttled, RetryAfter: time.Hour}, at(time.Minute))
-	if until := serverUntil(backoff, at(time.Minute)); !until.Equal(at(time.Minute + 32*time.Second)) {
-		t.Errorf("waits until %v after an hour was requested, want as long as the API server ever requests", until)
+	for _, test := range []struct {
+		name   string
+		answer evict.Result
+		after  time.Duration
+		until  time.Duration
+	}{
+		{"the caller has withdrawn it", evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Withdrawn: true}, 0, none},
+		{"what the server requested", throttled(3 * time.Second), time.Second, 4 * time.Second},
+		{"an answer", evict.Result{Outcome: evict.Evicted}, 5 * time.Second, none},
+		{"which ended the row of failures", throttled(0), 6 * time.Second, 7 * time.Second},
+		{"an hour: as long as the API server ever requests", throttled(time.Hour), time.Minute, time.Minute + longest},
+	} {
+		note(backoff, podOf("a"), test.answer, at(test.after))
+		want := at(test.until)
+		if test.until == none {
+			want = time.Time{}
+		}
+		if until := serverUntil(backoff, at(test.after)); !until.Equal(want) {
+			t.Errorf("%s: waits until %v, want %v", test.name, until, want)
+		}
 	}
 }
 
@@ -240,16 +240,6 @@ func TestBackoffStretchesAtRandom(t *testing.T) {
 	}
 	if _, waits := backoff.refusal(podOf("a"), at(11*time.Second)); waits {
 		t.Error("more than the jitter was added")
-	}
-}
-
-func TestBackoffForgets(t *testing.T) {
-	t.Parallel()
-	backoff := New(Limits{}, noJitter)
-	note(backoff, podOf("a"), evict.Result{Outcome: evict.Denied}, at(0))
-	backoff.Forget(never)
-	if _, waits := backoff.refusal(podOf("a"), at(0)); waits {
-		t.Error("a pod that has gone is remembered")
 	}
 }
 

@@ -18,21 +18,37 @@ import (
 func start(tb testing.TB, dir string) int {
 	tb.Helper()
 	fd, err := unix.Open(dir, openFlags, 0)
-	if err != nil {
-		tb.Fatalf("opening %s: %v", dir, err)
-	}
+	must(tb, err)
 	return fd
+}
+
+// must ends the test where something failed.
+func must(tb testing.TB, errs ...error) {
+	tb.Helper()
+	if err := errors.Join(errs...); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // put writes a file of a size, which takes blocks.
 func put(tb testing.TB, path string, size int) {
 	tb.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(tb, os.WriteFile(path, make([]byte, size), 0o600))
+}
+
+// tree is a directory that a test plants.
+type tree struct {
+	testing.TB
+
+	root string
+}
+
+func (d tree) at(name string) string { return filepath.Join(d.root, name) }
+
+func (d tree) put(name string, size int) {
+	d.Helper()
+	put(d, d.at(name), size)
 }
 
 // expected counts a tree in the plainest way there is.
@@ -40,7 +56,7 @@ func expected(tb testing.TB, root string) Count {
 	tb.Helper()
 	var want Count
 	links := map[uint64]bool{}
-	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+	must(tb, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -56,10 +72,7 @@ func expected(tb testing.TB, root string) Count {
 		want.Inodes++
 		want.Bytes += stat.Blocks * blockSize
 		return nil
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 	return want
 }
 
@@ -76,72 +89,54 @@ func same(tb testing.TB, got, want Count) {
 
 func TestWalkCountsWhatIsThere(t *testing.T) {
 	t.Parallel()
-	tests := map[string]func(t *testing.T, root string){
-		"nothing": func(*testing.T, string) {},
-		"files": func(t *testing.T, root string) {
-			t.Helper()
+	for name, plant := range map[string]func(in tree){
+		"nothing": func(tree) {},
+		"files": func(in tree) {
 			for _, size := range []int{0, 1, 4096, 4097, 1 << 20} {
-				put(t, filepath.Join(root, "a", strconv.Itoa(size)), size)
+				in.put("a/"+strconv.Itoa(size), size)
 			}
 		},
-		"a file with holes takes what is allocated": func(t *testing.T, root string) {
-			t.Helper()
-			put(t, filepath.Join(root, "holes"), 4096)
-			if err := os.Truncate(filepath.Join(root, "holes"), 1<<40); err != nil {
-				t.Fatal(err)
-			}
+		"a file with holes takes what is allocated": func(in tree) {
+			in.put("holes", 4096)
+			must(in, os.Truncate(in.at("holes"), 1<<40))
 		},
-		"hard links once": func(t *testing.T, root string) {
-			t.Helper()
-			put(t, filepath.Join(root, "a", "one"), 1<<20)
-			put(t, filepath.Join(root, "b", "other"), 1)
+		"hard links once": func(in tree) {
+			in.put("a/one", 1<<20)
+			in.put("b/other", 1)
 			for _, name := range []string{"a/two", "b/three", "b/four"} {
-				if err := os.Link(filepath.Join(root, "a", "one"), filepath.Join(root, name)); err != nil {
-					t.Fatal(err)
-				}
+				must(in, os.Link(in.at("a/one"), in.at(name)))
 			}
 		},
-		"names of any bytes": func(t *testing.T, root string) {
-			t.Helper()
+		"names of any bytes": func(in tree) {
 			for _, name := range []string{
 				"new\nline", "not UTF-8 \xff\xfe\x80", " ", "...", ".hidden", "\x01\x1b[2J", "%s%n", strings.Repeat("x", 255),
 			} {
-				put(t, filepath.Join(root, name, name), 5000)
+				in.put(filepath.Join(name, name), 5000)
 			}
 		},
-		"neither links nor devices are followed": func(t *testing.T, root string) {
-			t.Helper()
-			put(t, filepath.Join(root, "file"), 1)
+		"neither links nor devices are followed": func(in tree) {
+			in.put("file", 1)
 			for name, target := range map[string]string{
 				"out": "/", "up": "..", "self": ".", "gone": "nowhere", "long": strings.Repeat("y", 200),
 			} {
-				if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
-					t.Fatal(err)
-				}
+				must(in, os.Symlink(target, in.at(name)))
 			}
-			if err := unix.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(in, unix.Mkfifo(in.at("pipe"), 0o600))
 		},
-		"wide": func(t *testing.T, root string) {
-			t.Helper()
+		"wide": func(in tree) {
 			for i := range 5000 {
-				path := filepath.Join(root, strings.Repeat("wide", 10)+strconv.Itoa(i))
-				if i%10 == 0 {
-					if err := os.Mkdir(path, 0o700); err != nil {
-						t.Fatal(err)
-					}
-					continue
+				if name := strings.Repeat("wide", 10) + strconv.Itoa(i); i%10 == 0 {
+					must(in, os.Mkdir(in.at(name), 0o700))
+				} else {
+					in.put(name, i%2)
 				}
-				put(t, path, i%2)
 			}
 		},
-	}
-	for name, plant := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			plant(t, root)
+			plant(tree{t, root})
 			want := expected(t, root)
 			w := newWalker()
 			for range 2 { // the second time with what the first one left behind
@@ -208,9 +203,7 @@ func TestWalkWhileItVanishes(t *testing.T) {
 	w := hook(func(name string) {
 		if removed++; name != "x" && removed == 1 {
 			for _, other := range []string{"a", "b", "c"} { // this one and those that are known already
-				if err := os.RemoveAll(filepath.Join(root, other)); err != nil {
-					t.Error(err)
-				}
+				must(t, os.RemoveAll(filepath.Join(root, other)))
 			}
 		}
 	})
@@ -231,9 +224,7 @@ func TestWalkRemovedWhileInside(t *testing.T) {
 	w := newWalker()
 	w.listing = make([]byte, 4096)
 	w.pause = func(context.Context) {
-		if err := os.RemoveAll(filepath.Join(root, "goes")); err != nil {
-			t.Error(err)
-		}
+		must(t, os.RemoveAll(filepath.Join(root, "goes")))
 	}
 	got := w.walk(t.Context(), start(t, root))
 	if got.Partial != nil || got.Inodes < breath || got.Inodes > 1000 {
@@ -254,9 +245,7 @@ func TestWalkIsNotLedOut(t *testing.T) {
 			if name != "dir" {
 				t.Errorf("entered %q", name)
 			}
-			if err := errors.Join(os.RemoveAll(filepath.Join(root, name)), os.Symlink(outside, filepath.Join(root, name))); err != nil {
-				t.Error(err)
-			}
+			must(t, os.RemoveAll(filepath.Join(root, name)), os.Symlink(outside, filepath.Join(root, name)))
 		})
 		got := w.walk(t.Context(), start(t, root))
 		same(t, got, expected(t, root))
@@ -266,9 +255,7 @@ func TestWalkIsNotLedOut(t *testing.T) {
 		root := t.TempDir()
 		put(t, filepath.Join(root, "dir", "file"), 4096)
 		w := hook(func(name string) {
-			if err := os.RemoveAll(filepath.Join(root, name)); err != nil {
-				t.Error(err)
-			}
+			must(t, os.RemoveAll(filepath.Join(root, name)))
 			put(t, filepath.Join(root, name), 1<<16)
 		})
 		got := w.walk(t.Context(), start(t, root))
@@ -285,9 +272,7 @@ func TestWalkIsNotLedOut(t *testing.T) {
 			if name != "last" {
 				return
 			}
-			if err := os.Rename(filepath.Join(root, "m"), filepath.Join(outside, "moved")); err != nil {
-				t.Error(err)
-			}
+			must(t, os.Rename(filepath.Join(root, "m"), filepath.Join(outside, "moved")))
 		})
 		same(t, w.walk(t.Context(), start(t, root)), want) // what was in the tree, and nothing beside where it is now
 	})
@@ -329,9 +314,7 @@ func TestWalkKeepsItsBounds(t *testing.T) {
 		put(t, filepath.Join(root, "dirs", "dir"+strconv.Itoa(i), "file"), 1)
 		file := filepath.Join(root, strconv.Itoa(i)) // beside dirs is no other directory: the order in which a filesystem lists does not matter
 		put(t, file, 4096)
-		if err := os.Link(file, file+"again"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Link(file, file+"again"))
 	}
 	all := expected(t, root)
 	for name, tc := range map[string]struct {
@@ -360,9 +343,7 @@ func TestWalkWithoutTypes(t *testing.T) {
 	fd := start(t, root)
 	w.push(fd)
 	defer w.closeAll()
-	if err := stat(fd, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stat(fd, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat))
 	w.major, w.minor = w.stat.Dev_major, w.stat.Dev_minor
 	w.look(fd, []byte("dir\x00"), unix.DT_UNKNOWN)
 	if w.count.Inodes != 0 || string(w.names) != "dir\x00" {
@@ -383,10 +364,7 @@ func TestWalkWithoutPermission(t *testing.T) {
 	put(t, filepath.Join(root, "locked\n", "file"), 1)
 	put(t, filepath.Join(root, "blind", "file"), 1)
 	all := expected(t, root)
-	if err := errors.Join(os.Chmod(root, 0o755), os.Chmod(filepath.Join(root, "locked\n"), 0),
-		os.Chmod(filepath.Join(root, "blind"), 0o444)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(root, 0o755), os.Chmod(filepath.Join(root, "locked\n"), 0), os.Chmod(filepath.Join(root, "blind"), 0o444))
 	t.Cleanup(func() {
 		_ = errors.Join(os.Chmod(filepath.Join(root, "locked\n"), 0o700), os.Chmod(filepath.Join(root, "blind"), 0o700))
 	})
@@ -416,17 +394,11 @@ func TestWalkWhileAFileGrows(t *testing.T) {
 	put(t, filepath.Join(root, "dir", "log"), 1<<16)
 	before := expected(t, root)
 	log, err := os.OpenFile(filepath.Join(root, "dir", "log"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer log.Close()
 	w := hook(func(string) {
-		if _, err := log.Write(make([]byte, 1<<20)); err != nil {
-			t.Error(err)
-		}
-		if err := log.Sync(); err != nil { // blocks are allocated late
-			t.Error(err)
-		}
+		_, err := log.Write(make([]byte, 1<<20))
+		must(t, err, log.Sync()) // blocks are allocated late
 	})
 	got := w.walk(t.Context(), start(t, root))
 	if got.Partial != nil || got.Inodes != before.Inodes || got.Bytes < before.Bytes+1<<20 {

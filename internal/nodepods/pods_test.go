@@ -119,6 +119,24 @@ func startWith(t *testing.T, client nodepods.Client, options nodepods.Options) *
 	return pods
 }
 
+// watched starts the pods of a node that lists one, by a clock of the test's, and returns each watch when it
+// is opened.
+func watched(t *testing.T) (pods *nodepods.Pods, now *clock, watchers <-chan *watch.FakeWatcher) {
+	t.Helper()
+	client, opened := fake.NewClientset(fullPod("web")), make(chan *watch.FakeWatcher, 100)
+	client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+		watcher := watch.NewFake()
+		opened <- watcher
+		return true, watcher, nil
+	})
+	now = &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	pods = start(t, client, nodepods.Options{NodeName: "node-1", Now: now.Now})
+	eventually(t, "first list", pods.Synced)
+	return pods, now, opened
+}
+
+func bookmark() *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}} }
+
 // eventually waits for a condition that other goroutines bring about.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
@@ -193,20 +211,16 @@ func TestPodsAreListedForOneNodeOnce(t *testing.T) {
 
 func TestPodsFollowTheWatch(t *testing.T) {
 	t.Parallel()
-	client := fake.NewClientset(fullPod("web"))
-	time0 := &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	watcher := watch.NewFake()
-	client.PrependWatchReactor("pods", clienttesting.DefaultWatchReactor(watcher, nil))
-	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time0.Now})
-	eventually(t, "first list", pods.Synced)
+	pods, now, watchers := watched(t)
+	watcher := <-watchers
 	if got := len(pods.List()); got != 1 {
 		t.Fatalf("%d pods, want 1", got)
 	}
-	time0.step(time.Minute)
+	now.step(time.Minute)
 	if age, known := pods.Age(); !known || age != time.Minute {
 		t.Errorf("age = %s, %t; want 1m0s", age, known)
 	}
-	watcher.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
+	watcher.Action(watch.Bookmark, bookmark())
 	eventually(t, "a bookmark counts as delivered", func() bool { age, _ := pods.Age(); return age == 0 })
 	watcher.Delete(fullPod("web"))
 	eventually(t, "the pod is gone", func() bool { return len(pods.List()) == 0 })
@@ -247,7 +261,7 @@ func TestPodsReportErrors(t *testing.T) {
 func TestPodsThatNeverRanKnowNothing(t *testing.T) {
 	t.Parallel()
 	pods := nodepods.New(fakeOf(fake.NewClientset()), nodepods.Options{NodeName: "n", Now: time.Now})
-	if _, known := pods.Age(); known || pods.Synced() || len(pods.List()) != 0 {
+	if _, known := pods.Age(); known || pods.Synced() || len(pods.List()) != 0 || pods.Stale() != nil {
 		t.Error("pods that never ran know something")
 	}
 }

@@ -2,15 +2,10 @@ package nodepods_test
 
 import (
 	"maps"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/evictd/evictd/internal/nodepods"
 )
@@ -32,24 +27,12 @@ func TestFaultDeadWatchIsNoticed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := fake.NewClientset(fullPod("web"))
-			now := &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-			watcher := watch.NewFake()
-			var opened atomic.Int64
-			client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
-				opened.Add(1)
-				return true, watcher, nil
-			})
-			pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: now.Now})
-			if err := pods.Stale(); err != nil {
-				t.Errorf("before the first list: %v", err)
-			}
-			eventually(t, "first list", pods.Synced)
-			eventually(t, "the watch", func() bool { return opened.Load() > 0 })
+			pods, now, watchers := watched(t)
+			watcher := <-watchers
 			// An event is taken only by a watch that is open, so the clock stands until then.
 			watcher.Modify(fullPod("web"))
 			if test.bookmark {
-				watcher.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
+				watcher.Action(watch.Bookmark, bookmark())
 			}
 			second := fullPod("second")
 			second.UID = "u-2"
@@ -87,16 +70,7 @@ func TestEndOfAStreamedListIsNoBookmark(t *testing.T) {
 // minute: after an outage no pod waits for the first bookmark.
 func TestNewWatchIsAnAnswer(t *testing.T) {
 	t.Parallel()
-	client := fake.NewClientset(fullPod("web"))
-	now := &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	watchers := make(chan *watch.FakeWatcher, 100)
-	client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
-		watcher := watch.NewFake()
-		watchers <- watcher
-		return true, watcher, nil
-	})
-	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: now.Now})
-	eventually(t, "first list", pods.Synced)
+	pods, now, watchers := watched(t)
 	first := <-watchers
 	first.Modify(fullPod("web"))
 	now.step(time.Hour)
