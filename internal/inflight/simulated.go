@@ -64,7 +64,7 @@ func (t *Tracker) Simulate(ctx context.Context, now time.Time) {
 		return
 	}
 	t.listed = nil
-	t.drop(func(v *decide.Victim) bool { return simulated(v) && !(t.stays(v.UID) && !t.pod(v.UID).Finished) })
+	t.drop(func(v *decide.Victim) bool { return simulated(v) && (!t.stays(v.UID) || t.pod(v.UID).Finished) })
 	held, _ := t.options.Measurer.Held() // a fault was reported
 	for _, v := range t.victims {
 		if !simulated(v) {
