@@ -125,8 +125,8 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 // the line's message and the fault.
 func checkOnce(t *testing.T, kubeconfig string) (message, fault string) {
 	t.Helper()
-	flags := &runFlags{whereFlags: whereFlags{nodeName: "node-1", kubeconfig: kubeconfig}}
-	clients, err := newClients(&flags.whereFlags, nil)
+	flags := &runFlags{nodeName: "node-1", kubeconfig: kubeconfig}
+	clients, err := newClients(flags, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,26 +27,27 @@ const (
 // inputs returns what the checks look at, as `evictd run` with these flags and that configuration would,
 // and a sample of the node. A thing that cannot be read keeps nothing else from being read.
 func (f *runFlags) inputs(c *config.EvictdConfiguration, h *host) (*checks.Inputs, *pressure.Sample) {
+	sample := &pressure.Sample{Time: time.Now()}
 	in := &checks.Inputs{
 		NodeName: f.nodeName, Now: time.Now, Namespace: cmp.Or(self().Namespace, metav1.NamespaceDefault), StopNamespace: stopNamespace(),
 		HostRoot: f.hostRoot, StateDir: f.stateDir, File: f.config, Configuration: c,
-		PodFiles: func() error { return tryFiles(f.hostRoot, c) },
-		Memory: func() pressure.Observation {
-			sample := h.read(pressure.Kernel, pressure.MemoryAvailable)
-			return sample.Of(pressure.MemoryAvailable)
+		PodFiles: func() error {
+			opened, err := openFiles(f.hostRoot, c)
+			if err == nil {
+				err = opened.Close()
+			}
+			return err
 		},
+		Memory: func() pressure.Observation { return sample.Of(pressure.MemoryAvailable) },
 	}
-	sample := &pressure.Sample{Time: time.Now()}
 	thresholds, _ := c.Thresholds() // it was validated
-	signals := signalsOf(append(thresholds, pressure.Threshold{Signal: pressure.MemoryAvailable}))
-	slices.Sort(signals)
-	for _, signal := range signals {
+	for _, signal := range signalsOf(append(thresholds, pressure.Threshold{Signal: pressure.MemoryAvailable})) {
 		reading := checks.Reading{Signal: signal}
 		reading.Observation, reading.Directory = h.observe(c, signal, sample.Time)
 		sample.Observations[signal] = reading.Observation
 		in.Readings = append(in.Readings, reading)
 	}
-	in.Warnings = warningsOn(c, sample)
+	in.Warnings = c.Warnings(func(signal pressure.Signal) int64 { return sample.Observations[signal].Capacity })
 	in.API.Err = f.connectChecks(in, h)
 	return in, sample
 }
@@ -55,9 +55,7 @@ func (f *runFlags) inputs(c *config.EvictdConfiguration, h *host) (*checks.Input
 // connectChecks gives the checks their clients. These are not the daemon's, which would count the policies'
 // denials as failed requests; they use the same connection.
 func (f *runFlags) connectChecks(in *checks.Inputs, h *host) error {
-	where := f.whereFlags
-	where.purpose = " (checks)"
-	made, err := newClients(&where, nil)
+	made, err := newClients(f, " (checks)", nil)
 	if err != nil {
 		return err
 	}
@@ -69,10 +67,10 @@ func (f *runFlags) connectChecks(in *checks.Inputs, h *host) error {
 	}
 	in.API.URL, _, err = rest.DefaultServerUrlFor(credentials)
 	c := in.Configuration
-	dedicated := func() (bool, error) { return h.dedicatedImageFSNow(c) }
 	in.Summary = func(ctx context.Context) (unseen bool, err error) {
-		uses, err := newDisk(made, &where, func() *config.EvictdConfiguration { return c }, dedicated).Measure(ctx, nil)
-		own, _ := dedicated() // without it there are no uses
+		measurer := disk{clients: made, flags: f, dedicatedImageFS: h.dedicatedImageFS}
+		uses, err := measurer.bySummary(ctx, c, nil)
+		own, _ := h.dedicatedImageFS(c) // without it there are no uses
 		for uid := range uses {
 			unseen = unseen || uses[uid].SplitLayers && !own
 		}

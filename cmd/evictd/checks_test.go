@@ -12,8 +12,8 @@ import (
 // ofServer makes the daemon's checks that ask the API server.
 func (p *patient) ofServer() []checks.Result {
 	p.t.Helper()
-	f := &runFlags{whereFlags: whereFlags{config: p.config, nodeName: "node-1", hostRoot: p.root, kubeconfig: kubeconfigFor(p.t, p.api.url)}}
-	in, _ := f.inputs(config.Default(), &host{flags: &f.whereFlags})
+	f := &runFlags{config: p.config, nodeName: "node-1", hostRoot: p.root, kubeconfig: kubeconfigFor(p.t, p.api.url)}
+	in, _ := f.inputs(config.Default(), &host{flags: f})
 	return checks.Run(p.t.Context(), in, checks.Server)
 }
 
@@ -69,10 +69,7 @@ func TestChecksAtTheStartLeaveOutWhatIsFollowed(t *testing.T) {
 func TestChecksThatAreNotOKAreLogged(t *testing.T) {
 	t.Parallel()
 	log := newJournal()
-	d := builtDaemon(t, &runFlags{
-		whereFlags: whereFlags{config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: machine(t), kubeconfig: kubeconfigFor(t, refusing())},
-		address:    "127.0.0.1:0",
-	}, log)
+	d := builtDaemon(t, flagsFor(t, machine(t), refusing()), log)
 	in, _ := d.flags.inputs(d.inForce.Load(), d.host)
 	d.reportChecks(checks.Run(t.Context(), in, checks.Node))
 	if !strings.Contains(log.String(), `"msg":"a check is not ok","check":"state-dir","state":"degraded"`) || strings.Contains(log.String(), `"check":"cgroups"`) {

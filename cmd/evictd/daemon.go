@@ -18,6 +18,7 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/httpd"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
@@ -45,46 +46,47 @@ type daemon struct {
 	agent       *agent.Agent
 	state       *state.Store // nil where none is kept
 	server      *httpd.Server
-	refused     refusal
-	compared    atomic.Pointer[kubeletThresholds] // nil where the kubelet's configuration is not known
+	refused     atomic.Pointer[refusal]
+	kubelet     atomic.Pointer[kubeletconfig.Configuration] // the kubelet's; nil where it is not known
 }
 
 // build opens what can be opened and connects the parts. It starts only the queue of events.
-func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (*daemon, error) {
-	d := &daemon{flags: flags, logger: logger}
+func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (d *daemon, err error) {
+	d = &daemon{flags: flags, logger: logger}
 	d.inForce.Store(loaded)
-	policy, err := d.policyOf(loaded)
-	if err != nil {
+	if d.clients, err = newClients(flags, "", d.apiError); err != nil {
 		return nil, err
 	}
+	if d.host, err = openHost(flags, loaded); err != nil {
+		return nil, err
+	}
+	d.pods = nodepods.New(d.clients.Watching.Pods(), nodepods.Options{
+		NodeName: flags.nodeName, Now: time.Now, LabelKeys: loaded.LabelKeys(), OnError: d.watchFailed, OnOOMKilled: d.oomKilled,
+	})
 	registry := prometheus.NewRegistry()
-	if err = d.openRecorder(registry); err != nil {
-		return nil, err
-	}
-	if d.host, err = openHost(&flags.whereFlags, loaded, signalsOf(policy.Thresholds)); err != nil {
-		return nil, err
-	}
+	d.openRecorder(registry)
+	policy := d.policyOf(loaded, d.host.sampler.Load())
 	d.recorder.InForce(policy.Thresholds, false)
-	d.checkKubeletThresholds(loaded, &policy, d.host.current())
 	d.openWakers()
-	if err := d.connect(ctx, policy, registry); err != nil {
+	d.taints = taint.New(d.clients.Evicting.Nodes(), flags.nodeName, d.recorder) // by the client of evictions, which it precedes
+	d.acting = acting.New(d.clients.Watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
+	if err = d.openAgent(ctx, policy); err != nil {
 		return nil, err
 	}
+	d.openServer(registry)
 	return d, nil
 }
 
 // openRecorder prepares metrics, log and Events.
-func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
-	if d.clients, err = newClients(&d.flags.whereFlags, d.apiError); err != nil {
-		return err
-	}
+func (d *daemon) openRecorder(registry *prometheus.Registry) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d.events = record.NewEvents(d.clients.telling.EventSink(), d.flags.nodeName, "evictd", time.Now)
+	d.events = record.NewEvents(d.clients.Telling.EventSink(), d.flags.nodeName, "evictd", time.Now)
+	reader := hostinfo.New(d.flags.hostRoot, d.host.kubepods, func(err error) { d.recorder.Failed(record.SourceHost, err) })
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
-		MemoryUsed: hostinfo.New(d.flags.hostRoot, d.flags.kubepods, nil).Memory, OOMKills: d.oomKills, WatchAge: d.watchAge,
+		MemoryUsed: reader.Memory, OOMKills: d.oomKills, WatchAge: d.pods.Age,
 	})
-	return nil
+	d.recorder.SetHost(reader)
 }
 
 // apiError counts a failed request. No client sends anything before the recorder exists.
@@ -92,66 +94,45 @@ func (d *daemon) apiError(request string, code int) { d.recorder.APIError(reques
 
 func (d *daemon) watchFailed(err error) { d.recorder.Failed(record.FailedWatch, err) }
 
-// watchAge returns how long ago the watch of the pods last delivered anything; false before there is one.
-func (d *daemon) watchAge() (time.Duration, bool) {
-	if d.pods == nil {
-		return 0, false
-	}
-	return d.pods.Age()
-}
-
-// connect creates the parts that watch, decide and serve.
-func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
-	d.pods = nodepods.New(d.clients.watching.Pods(), nodepods.Options{
-		NodeName: d.flags.nodeName, Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(), OnError: d.watchFailed, OnOOMKilled: d.oomKilled,
-	})
-	d.taints = taint.New(d.clients.evicting.Nodes(), d.flags.nodeName, d.recorder) // by the client of evictions, which it precedes
-	d.acting = acting.New(d.clients.watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
-	d.recorder.SetHost(hostinfo.New(d.flags.hostRoot, d.host.kubepods, func(err error) { d.recorder.Failed(record.SourceHost, err) }))
+// openAgent creates the loop.
+func (d *daemon) openAgent(ctx context.Context, policy agent.Policy) (err error) {
+	disks := &disk{clients: d.clients, flags: d.flags, inForce: d.inForce.Load, dedicatedImageFS: d.host.dedicatedImageFS}
+	gap := &kubeletGap{sample: d.host.read}
 	options := agent.Options{
 		Policy:     policy,
 		Self:       self(),
-		Sampler:    d.host.current(),
+		Sampler:    d.host.sampler.Load(),
 		Pods:       d.pods,
 		Cgroups:    d.host.tree,
-		Disk:       newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.dedicatedImageFS),
-		Images:     &images{d.clients, d.flags.nodeName, d.host.dedicatedImageFS},
-		Evictor:    evict.New(d.clients.evicting.Core(), time.Now),
+		Disk:       disks,
+		Images:     disks,
+		Evictor:    evict.New(d.clients.Evicting.Core(), time.Now),
 		Recorder:   d.recorder,
 		Wake:       d.wakers.Wake(),
 		Acting:     d.acting.Changed(),
-		KubeletGap: d.host.kubeletGap().at,
+		KubeletGap: gap.at,
 		Random:     rand.Float64,
 		OOMKills:   d.oomKills,
-
-		Held:   d.held,
-		Taints: d.taints,
+		Held:       d.held,
+		Taints:     d.taints,
 	}
 	d.remember(ctx, &options)
-	if d.agent, err = agent.New(options); err != nil {
-		return err
-	}
+	d.agent, err = agent.New(options)
+	return err
+}
+
+// openServer prepares the pages.
+func (d *daemon) openServer(registry *prometheus.Registry) {
 	d.server = httpd.New(registry, httpd.Options{
 		Addr: d.flags.address,
 		Live: func() error { return d.agent.Alive(time.Now()) },
 		Ready: func() error {
-			return errors.Join(d.refused.ready(), d.agent.Ready(), d.findsPods(d.pods.List()), d.readyToAct())
+			return errors.Join(d.refused.Load().ready(), d.agent.Ready(), d.findsPods(d.pods.List()), d.readyToAct())
 		},
-		Note:      d.refused.sentence,
+		Note:      func() string { return d.refused.Load().sentence() },
 		Decisions: d.recorder.Decisions(),
 		Status:    status.Handler(d.status),
 	})
-	return nil
-}
-
-// dedicatedImageFS reports whether images have their own filesystem, where no threshold asks for one too: the
-// pods' disk use may be asked for all the same.
-func (d *daemon) dedicatedImageFS() (bool, error) {
-	dedicated, err := d.host.dedicatedImageFS()
-	if errors.Is(err, pressure.ErrUnasked) {
-		return d.host.dedicatedImageFSNow(d.inForce.Load())
-	}
-	return dedicated, err
 }
 
 // self returns this pod's identity from the downward API; the zero value outside a cluster.

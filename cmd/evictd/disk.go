@@ -18,23 +18,12 @@ import (
 // used under disk pressure only, by one goroutine.
 type disk struct {
 	clients          *clients
-	nodeName         string
-	address          string // of the node, as its kubelet reports it to the pod; "" uses the Node's
-	hostRoot         string
+	flags            *runFlags
 	inForce          func() *config.EvictdConfiguration
-	dedicatedImageFS func() (bool, error)
+	dedicatedImageFS func(*config.EvictdConfiguration) (bool, error)
 
 	files  *usage.NodeDisk // the pods' files; nil until the first measurement by them
 	bounds config.Disk     // of files
-}
-
-func newDisk(
-	c *clients, flags *whereFlags, inForce func() *config.EvictdConfiguration, dedicatedImageFS func() (bool, error),
-) *disk {
-	return &disk{
-		clients: c, nodeName: flags.nodeName, address: os.Getenv("HOST_IP"), hostRoot: flags.hostRoot,
-		inForce: inForce, dedicatedImageFS: dedicatedImageFS,
-	}
 }
 
 // Measure returns the pods' disk usage by UID.
@@ -49,15 +38,15 @@ func (d *disk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]us
 
 // bySummary measures by the kubelet's Summary API, with the agent's own credentials.
 func (d *disk) bySummary(ctx context.Context, c *config.EvictdConfiguration, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
-	dedicated, err := d.dedicatedImageFS()
+	dedicated, err := d.dedicatedImageFS(c)
 	if err != nil {
 		return nil, fmt.Errorf("finding the filesystem of images: %w", err)
 	}
-	node, err := d.clients.getNode(ctx, d.nodeName)
+	node, err := d.clients.getNode(ctx, d.flags.nodeName)
 	if err != nil {
 		return nil, err
 	}
-	url, err := summaryURL(node, d.address)
+	url, err := summaryURL(node, os.Getenv("HOST_IP"))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +84,7 @@ func (d *disk) kubeletClient(c *config.EvictdConfiguration) (*http.Client, error
 // limits of that.
 func (d *disk) byFiles(ctx context.Context, c *config.EvictdConfiguration, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	if d.files == nil || d.bounds != c.Disk {
-		opened, err := openFiles(d.hostRoot, c)
+		opened, err := openFiles(d.flags.hostRoot, c)
 		if err != nil {
 			return nil, err
 		}
@@ -129,22 +118,9 @@ func (d *disk) close() {
 
 // openFiles prepares to look at the pods' files.
 func openFiles(hostRoot string, c *config.EvictdConfiguration) (*usage.NodeDisk, error) {
-	opened, err := usage.OpenNodeDisk(filesOptions(hostRoot, c))
+	opened, err := usage.OpenNodeDisk(usage.NodeDiskOptions{HostRoot: hostRoot, Workers: int(c.Disk.Workers), Cores: c.WalkCores()})
 	if err != nil {
 		return nil, fmt.Errorf("preparing to look at the pods' files (disk.source: node): %w", err)
 	}
 	return opened, nil
-}
-
-// tryFiles returns why the pods' files cannot be looked at.
-func tryFiles(hostRoot string, c *config.EvictdConfiguration) error {
-	opened, err := openFiles(hostRoot, c)
-	if err != nil {
-		return err
-	}
-	return opened.Close()
-}
-
-func filesOptions(hostRoot string, c *config.EvictdConfiguration) usage.NodeDiskOptions {
-	return usage.NodeDiskOptions{HostRoot: hostRoot, Workers: int(c.Disk.Workers), Cores: c.WalkCores()}
 }

@@ -53,15 +53,13 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 		})
 	}))
 	t.Cleanup(api.Close)
-	clients, err := newClients(&whereFlags{kubeconfig: kubeconfigFor(t, api.URL)}, nil)
+	clients, err := newClients(&runFlags{kubeconfig: kubeconfigFor(t, api.URL)}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	clients.config.BearerToken = "a-token" // client-go reads none for a server without TLS
 	var inForce atomic.Pointer[config.EvictdConfiguration]
-	disk := &disk{
-		clients: clients, nodeName: "node-1", inForce: inForce.Load, dedicatedImageFS: func() (bool, error) { return false, nil },
-	}
+	disk := &disk{clients: clients, flags: &runFlags{nodeName: "node-1"}, inForce: inForce.Load, dedicatedImageFS: onNodeFS}
 	for i, skip := range []bool{false, true, false} {
 		c := config.Default()
 		c.Kubelet.InsecureSkipTLSVerify = skip
@@ -76,6 +74,9 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// onNodeFS says that images have no filesystem of their own.
+func onNodeFS(*config.EvictdConfiguration) (bool, error) { return false, nil }
 
 // The kubelet's own address precedes the Node's, which may be out of date or missing.
 func TestKubeletIsAskedAtTheAddressItToldThePod(t *testing.T) {

@@ -38,7 +38,6 @@ func newDoctorCommand() *cobra.Command {
 		},
 	}
 	flags.add(cmd.Flags())
-	flags.addFiles(cmd.Flags())
 	cmd.Flags().Lookup("config").Usage = "the configuration file; the defaults when left out"
 	cmd.Flags().StringVarP(&flags.output, "output", "o", formatTable, "table or json")
 	return cmd
@@ -73,12 +72,12 @@ func (f *doctorFlags) inputs() *checks.Inputs {
 			c = config.Default()
 		}
 	}
-	h, followed := &host{flags: &f.whereFlags}, &checks.Followed{KubeletNamed: f.kubeletConfig != ""}
+	h, followed := &host{flags: &f.runFlags}, &checks.Followed{KubeletNamed: f.kubeletConfig != ""}
 	if followed.NoPods = h.openPods(); followed.NoPods == nil {
 		defer h.tree.Close() //nolint:errcheck // only files that were read
 		countPods(h, followed)
 	}
-	wakers := h.openWakers()
+	wakers := pressure.OpenWakers(f.hostRoot, h.kubepods)
 	defer wakers.Close() //nolint:errcheck // triggers end with the process
 	followed.Wakes = wakers.States()
 	in, sample := f.runFlags.inputs(c, h)
@@ -99,8 +98,7 @@ func countPods(h *host, followed *checks.Followed) {
 func (f *doctorFlags) compare(followed *checks.Followed, c *config.EvictdConfiguration, h *host, sample *pressure.Sample) {
 	followed.Kubelet, followed.NoKubelet = f.readKubelet()
 	if followed.NoKubelet == nil {
-		thresholds, _ := c.Thresholds() // it was validated
-		followed.Compared = h.compareThresholds(c, thresholds, followed.Kubelet, sample, func() (bool, error) { return h.dedicatedImageFSNow(c) })
+		followed.Compared = h.compareThresholds(c, followed.Kubelet, sample)
 	}
 }
 

@@ -17,26 +17,27 @@ import (
 	"github.com/evictd/evictd/internal/config"
 )
 
-// whereFlags are the flags for locations; the behavior is configured in the file.
-type whereFlags struct {
-	config     string
-	nodeName   string
-	kubeconfig string
-	kubepods   string
-	hostRoot   string
-	purpose    string // of the requests to the API server, in their user agent; no flag
+// runFlags are the flags of `evictd run`: for locations, as the behavior is configured in the file.
+type runFlags struct {
+	config, nodeName, kubeconfig, kubepods, hostRoot, kubeletConfig, stateDir string
+
+	dryRun                       bool
+	address, logLevel, logFormat string
 }
 
-func (f *whereFlags) add(flags *pflag.FlagSet) {
+// add adds the flags that say where things are.
+func (f *runFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "the configuration file (required)")
 	flags.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"), "the node's name in the API; $NODE_NAME when left out")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "a kubeconfig; in-cluster credentials when left out")
 	flags.StringVar(&f.kubepods, "kubepods-cgroup", "", "the pods' cgroup, relative to the cgroup mount; looked for when left out")
 	flags.StringVar(&f.hostRoot, "host-root", "", "a directory below which the host's /proc, /sys/fs/cgroup and /var/lib are mounted")
+	flags.StringVar(&f.kubeletConfig, "kubelet-config", "", "the kubelet's configuration on the host, a file or a directory of drop-ins; looked for when left out")
+	flags.StringVar(&f.stateDir, "state-dir", "", "a directory for what should outlive a restart of the container; nothing does when left out")
 }
 
 // check rejects obvious mistakes, before anything is opened.
-func (f *whereFlags) check() error {
+func (f *runFlags) check() error {
 	var faults []error
 	if f.config == "" {
 		faults = append(faults, errors.New("--config is missing: name the configuration file"))
@@ -48,14 +49,14 @@ func (f *whereFlags) check() error {
 	return nil
 }
 
-func (f *whereFlags) checkNodeName() error {
+func (f *runFlags) checkNodeName() error {
 	if f.nodeName == "" {
 		return errors.New("--node-name is missing and $NODE_NAME is not set: name the node")
 	}
 	return nil
 }
 
-func (f *whereFlags) load() (*config.EvictdConfiguration, error) {
+func (f *runFlags) load() (*config.EvictdConfiguration, error) {
 	loaded, err := config.Load(f.config)
 	if err != nil {
 		return nil, fmt.Errorf("loading --config %s: %w", f.config, err)
@@ -64,10 +65,10 @@ func (f *whereFlags) load() (*config.EvictdConfiguration, error) {
 }
 
 // host returns a path of the host.
-func (f *whereFlags) host(path string) string { return filepath.Join("/", f.hostRoot, path) }
+func (f *runFlags) host(path string) string { return filepath.Join("/", f.hostRoot, path) }
 
 // notThere adds the fix to a fault that says that a path of the host does not exist.
-func (f *whereFlags) notThere(err error) error {
+func (f *runFlags) notThere(err error) error {
 	const mounts = "the host's /proc, /sys/fs/cgroup, /var/lib/kubelet and the directory of its images"
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -83,7 +84,7 @@ func (f *whereFlags) notThere(err error) error {
 }
 
 // origin says where the credentials come from.
-func (f *whereFlags) origin() string {
+func (f *runFlags) origin() string {
 	if f.kubeconfig != "" {
 		return "--kubeconfig " + f.kubeconfig
 	}
@@ -91,7 +92,7 @@ func (f *whereFlags) origin() string {
 }
 
 // restConfig returns the credentials: the kubeconfig's, otherwise the pod's own.
-func (f *whereFlags) restConfig() (*rest.Config, error) {
+func (f *runFlags) restConfig() (*rest.Config, error) {
 	if f.kubeconfig != "" {
 		c, err := readKubeconfig(f.kubeconfig)
 		if err != nil {

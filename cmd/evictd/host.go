@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/evictd/evictd/internal/config"
@@ -16,24 +16,23 @@ const cgroupMount = "/sys/fs/cgroup"
 
 // host reads the machine.
 type host struct {
-	flags    *whereFlags
+	flags    *runFlags
 	kubepods string
 	tree     *usage.Tree
-
-	mu      sync.Mutex // guards sampler: a reload replaces it
-	sampler *pressure.Node
+	sampler  atomic.Pointer[pressure.Node] // the loop's, which a reload replaces; nil in a command
 }
 
 // openHost finds the pods' cgroups and prepares to read the signals.
-func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressure.Signal) (*host, error) {
+func openHost(flags *runFlags, c *config.EvictdConfiguration) (*host, error) {
 	h := &host{flags: flags}
-	err := h.openPods()
-	if err != nil {
+	if err := h.openPods(); err != nil {
 		return nil, err
 	}
-	if h.sampler, err = h.openSampler(c, signals, 0); err != nil {
+	sampler, err := h.openSampler(c, 0)
+	if err != nil {
 		return nil, errors.Join(err, h.tree.Close())
 	}
+	h.sampler.Store(sampler)
 	return h, nil
 }
 
@@ -54,8 +53,9 @@ func (h *host) openPods() (err error) {
 // commandWait is how long the sample of a command waits for a filesystem: it holds up no loop.
 const commandWait = 10 * time.Second
 
-// openSampler prepares to read the signals. Wait is for filesystems; 0 is that of a loop.
-func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Signal, wait time.Duration) (*pressure.Node, error) {
+// openSampler prepares to read signals, by default those with thresholds. Wait is for filesystems; 0 is that of a
+// loop.
+func (h *host) openSampler(c *config.EvictdConfiguration, wait time.Duration, signals ...pressure.Signal) (*pressure.Node, error) {
 	options := pressure.Options{
 		HostRoot:        h.flags.hostRoot,
 		Kubepods:        h.kubepods,
@@ -64,6 +64,9 @@ func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Sig
 		FilesystemWait:  wait,
 	}
 	options.Thresholds, _ = c.Thresholds() // it was validated
+	if len(signals) == 0 {
+		options.Signals = signalsOf(options.Thresholds)
+	}
 	if stall := c.MemoryStall; stall != nil {
 		options.StallWindow = stall.Window.Duration
 		options.StallFull = stall.Type == config.StallFull
@@ -78,7 +81,7 @@ func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Sig
 // observe reads one signal, and returns the directory whose filesystem was read, "" for other
 // signals. A signal that cannot be prepared is unknown.
 func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, now time.Time) (seen pressure.Observation, directory string) {
-	sampler, err := h.openSampler(c, []pressure.Signal{signal}, commandWait)
+	sampler, err := h.openSampler(c, commandWait, signal)
 	if err != nil {
 		return pressure.Observation{State: pressure.Unknown, Err: err}, ""
 	}
@@ -87,30 +90,20 @@ func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, no
 	return sample.Of(signal), sampler.Directory(signal)
 }
 
-// dedicatedImageFSNow reports whether images have their own filesystem where no sampler is kept.
-func (h *host) dedicatedImageFSNow(c *config.EvictdConfiguration) (bool, error) {
-	sampler, err := h.openSampler(c, []pressure.Signal{pressure.NodeFSAvailable}, 0)
+// dedicatedImageFS reports whether images have their own filesystem, also where no threshold asks for one: the
+// pods' disk use may be asked for all the same.
+func (h *host) dedicatedImageFS(c *config.EvictdConfiguration) (bool, error) {
+	if sampler := h.sampler.Load(); sampler != nil {
+		if dedicated, err := sampler.DedicatedImageFS(); !errors.Is(err, pressure.ErrUnasked) {
+			return dedicated, err
+		}
+	}
+	sampler, err := h.openSampler(c, 0, pressure.NodeFSAvailable)
 	if err != nil {
 		return false, err
 	}
 	defer sampler.Close() //nolint:errcheck // only files that were read
 	return sampler.DedicatedImageFS()
-}
-
-// replace closes the sampler that the loop no longer uses.
-func (h *host) replace(sampler *pressure.Node) error {
-	h.mu.Lock()
-	before := h.sampler
-	h.sampler = sampler
-	h.mu.Unlock()
-	return before.Close()
-}
-
-// current returns the current sampler.
-func (h *host) current() *pressure.Node {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.sampler
 }
 
 // read reads signals of memory once, by the given definition. All are unknown where the source of
@@ -142,8 +135,6 @@ type kubeletGap struct {
 	read   time.Time
 }
 
-func (h *host) kubeletGap() *kubeletGap { return &kubeletGap{sample: h.read} }
-
 // at returns the gap in bytes; 0 where one of the two cannot be read.
 func (g *kubeletGap) at(now time.Time) int64 {
 	const fresh = time.Second
@@ -159,7 +150,4 @@ func (g *kubeletGap) at(now time.Time) int64 {
 	return g.bytes
 }
 
-// dedicatedImageFS reports whether images have their own filesystem.
-func (h *host) dedicatedImageFS() (bool, error) { return h.current().DedicatedImageFS() }
-
-func (h *host) close() error { return errors.Join(h.current().Close(), h.tree.Close()) }
+func (h *host) close() error { return errors.Join(h.sampler.Load().Close(), h.tree.Close()) }

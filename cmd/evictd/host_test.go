@@ -74,7 +74,7 @@ func TestReadyOnlyWhereThePodsAre(t *testing.T) {
 func TestKubeletsConfigurationInTwoPlaces(t *testing.T) {
 	t.Parallel()
 	node := &patient{t: t, root: t.TempDir()}
-	flags := &runFlags{whereFlags: whereFlags{hostRoot: node.root}}
+	flags := &runFlags{hostRoot: node.root}
 	if _, err := flags.readKubelet(); err == nil || !strings.Contains(err.Error(), "none of") {
 		t.Errorf("none is there: %v", err)
 	}

@@ -10,24 +10,18 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// images computes the size of images that no pod of the node uses, from the node's status.
-type images struct {
-	clients          *clients
-	nodeName         string
-	dedicatedImageFS func() (bool, error)
-}
-
-// Unused reads the node once.
-func (i *images) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.UnusedImages, error) {
-	node, err := i.clients.getNode(ctx, i.nodeName)
+// Unused returns the size of images that no pod of the node uses, from the node's status. It reads the node once,
+// and may be called beside [disk.Measure].
+func (d *disk) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.UnusedImages, error) {
+	node, err := d.clients.getNode(ctx, d.flags.nodeName)
 	if err != nil {
 		return measure.UnusedImages{}, err
 	}
 	bytes, err := nodepods.UnusedImages(node.Status.Images, pods)
 	if err != nil {
-		return measure.UnusedImages{}, fmt.Errorf("counting the images of node %s: %w", i.nodeName, err)
+		return measure.UnusedImages{}, fmt.Errorf("counting the images of node %s: %w", node.Name, err)
 	}
-	dedicated, err := i.dedicatedImageFS()
+	dedicated, err := d.dedicatedImageFS(d.inForce())
 	if err != nil {
 		return measure.UnusedImages{}, fmt.Errorf("finding the filesystem of images: %w", err)
 	}

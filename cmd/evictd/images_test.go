@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -41,11 +42,11 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			i := &images{
-				clients: &clients{nodes: fake.NewClientset(test.node).CoreV1().Nodes()}, nodeName: "node-1",
-				dedicatedImageFS: func() (bool, error) { return test.dedicated, test.fault },
+			d := &disk{
+				clients: &clients{nodes: fake.NewClientset(test.node).CoreV1().Nodes()}, flags: &runFlags{nodeName: "node-1"},
+				inForce: config.Default, dedicatedImageFS: func(*config.EvictdConfiguration) (bool, error) { return test.dedicated, test.fault },
 			}
-			got, err := i.Unused(t.Context(), []*nodepods.Pod{nodepods.FromAPI(pod)})
+			got, err := d.Unused(t.Context(), []*nodepods.Pod{nodepods.FromAPI(pod)})
 			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.err)
 			}

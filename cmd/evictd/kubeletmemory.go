@@ -12,13 +12,6 @@ import (
 // kubelet itself looks as often (monitoringInterval, pkg/kubelet/kubelet.go).
 const kubeletMemoryEvery = 10 * time.Second
 
-// kubeletThresholds are the two sides of the last comparison of thresholds.
-type kubeletThresholds struct {
-	kubelet    *kubeletconfig.Configuration
-	ours       []pressure.Threshold
-	definition pressure.MemoryDefinition
-}
-
 // followKubeletMemory compares the node's memory with the kubelet's hard threshold, by the kubelet's
 // measure, for as long as evictd runs.
 func (d *daemon) followKubeletMemory(ctx context.Context) error {
@@ -40,12 +33,14 @@ func (d *daemon) followKubeletMemory(ctx context.Context) error {
 
 // kubeletHeadroom reads the node; false where the kubelet's threshold or the reading is not known.
 func (d *daemon) kubeletHeadroom(near bool) (kubeletconfig.Headroom, bool) {
-	compared := d.compared.Load()
-	if compared == nil {
+	kubelet, c := d.kubelet.Load(), d.inForce.Load()
+	if kubelet == nil {
 		return kubeletconfig.Headroom{}, false
 	}
-	sample := d.host.read(compared.definition, pressure.MemoryAvailable, pressure.KubeletMemoryAvailable)
-	return kubeletconfig.MemoryHeadroom(compared.ours, compared.kubelet, &kubeletconfig.Node{
-		Sample: &sample, Definition: compared.definition, KubeletMemory: sample.Of(pressure.KubeletMemoryAvailable),
+	ours, _ := c.Thresholds() // it was validated
+	definition := c.MemoryDefinition()
+	sample := d.host.read(definition, pressure.MemoryAvailable, pressure.KubeletMemoryAvailable)
+	return kubeletconfig.MemoryHeadroom(ours, kubelet, &kubeletconfig.Node{
+		Sample: &sample, Definition: definition, KubeletMemory: sample.Of(pressure.KubeletMemoryAvailable),
 	}, near)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // cachedHost is a host of 16 GiB whose root cgroup, of v2, uses 1 GiB of anonymous memory and page
@@ -52,18 +51,16 @@ func TestKubeletsLineIsWatched(t *testing.T) {
 		h := newCachedHost(t)
 		core, logged := observer.New(zap.InfoLevel)
 		registry, events := prometheus.NewRegistry(), eventrecord.NewFakeRecorder(10)
-		flags := &runFlags{whereFlags: whereFlags{hostRoot: h.root}}
+		flags := &runFlags{hostRoot: h.root}
 		d := &daemon{
-			flags: flags, host: &host{flags: &flags.whereFlags},
+			flags: flags, host: &host{flags: flags},
 			recorder: record.New(zap.New(core), registry, events, record.Settings{NodeName: "node-1", Now: time.Now}),
 		}
 		c := config.Default()
 		c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod = map[string]string{"memory.available": "5%"}, nil, nil
-		policy, err := policyOf(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sampler, err := pressure.Open(pressure.Options{HostRoot: h.root, Signals: signalsOf(policy.Thresholds)})
+		d.inForce.Store(c)
+		policy := policyOf(c)
+		sampler, err := d.host.openSampler(c, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

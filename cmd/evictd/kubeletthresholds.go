@@ -73,23 +73,23 @@ func (d *daemon) checkKubeletThresholds(c *config.EvictdConfiguration, policy *a
 	policy.ImageReclaim = imageReclaimOf(kubelet)
 	if err != nil {
 		d.recorder.KubeletThresholdsUnknown(d.flags.kubeletConfig != "", err)
-		d.compared.Store(nil)
+		d.kubelet.Store(nil)
 		return
 	}
-	d.compared.Store(&kubeletThresholds{kubelet: kubelet, ours: policy.Thresholds, definition: c.MemoryDefinition()})
+	d.kubelet.Store(kubelet)
 	sample := sampler.Sample(time.Now())
-	result := d.host.compareThresholds(c, policy.Thresholds, kubelet, &sample, sampler.DedicatedImageFS)
+	result := d.host.compareThresholds(c, kubelet, &sample)
 	d.recorder.KubeletThresholds(kubelet, &result)
 	policy.KubeletHard = slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
 }
 
 // compareThresholds compares the thresholds with the kubelet's, given a sample of their signals.
 func (h *host) compareThresholds(
-	c *config.EvictdConfiguration, thresholds []pressure.Threshold, kubelet *kubeletconfig.Configuration,
-	sample *pressure.Sample, dedicatedImageFS func() (bool, error),
+	c *config.EvictdConfiguration, kubelet *kubeletconfig.Configuration, sample *pressure.Sample,
 ) kubeletconfig.Result {
+	thresholds, _ := c.Thresholds() // it was validated
 	byKubelet := h.read(pressure.WorkingSet, pressure.KubeletMemoryAvailable, pressure.AllocatableMemoryAvailable)
-	dedicated, err := dedicatedImageFS()
+	dedicated, err := h.dedicatedImageFS(c)
 	return kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
 		Sample:             sample,
 		Definition:         c.MemoryDefinition(),

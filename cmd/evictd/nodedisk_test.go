@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,13 +47,13 @@ func nodeWithFiles(t *testing.T) (root string, pods []*nodepods.Pod) {
 func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
-	flags := &whereFlags{kubeconfig: kubeconfigFor(t, "http://127.0.0.1:1"), nodeName: "node-1", hostRoot: root}
-	clients, err := newClients(flags, nil)
+	flags := &runFlags{kubeconfig: kubeconfigFor(t, refusing()), nodeName: "node-1", hostRoot: root}
+	clients, err := newClients(flags, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var inForce atomic.Pointer[config.EvictdConfiguration]
-	d := newDisk(clients, flags, inForce.Load, func() (bool, error) { return false, nil })
+	d := &disk{clients: clients, flags: flags, inForce: inForce.Load, dedicatedImageFS: onNodeFS}
 	var before *usage.NodeDisk
 	for i, source := range []config.DiskSource{config.DiskSummary, config.DiskNode, config.DiskNode, config.DiskSummary} {
 		c := config.Default()
@@ -86,23 +85,13 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestNodeDiskOptions: the configured limits apply to the measurement.
-func TestNodeDiskOptions(t *testing.T) {
-	t.Parallel()
-	c := config.Default()
-	c.Disk.Workers, c.Disk.CPU = 3, "1500m"
-	if got, want := filesOptions("/host", c), (usage.NodeDiskOptions{HostRoot: "/host", Workers: 3, Cores: 1.5}); !reflect.DeepEqual(got, want) {
-		t.Errorf("options %+v, want %+v", got, want)
-	}
-}
-
 // TestNodeDiskMeasuresRunningContainers: a running container has a layer and logs, which are
 // unknown where there are none. Unchanged limits do not reopen the measurement.
 func TestNodeDiskMeasuresRunningContainers(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
 	pods[0].RunningContainers = []string{strings.Repeat("a", 64)}
-	d, c := &disk{hostRoot: root}, config.Default()
+	d, c := &disk{flags: &runFlags{hostRoot: root}}, config.Default()
 	var opened *usage.NodeDisk
 	for range 2 {
 		uses, err := d.byFiles(t.Context(), c, pods)
@@ -122,19 +111,19 @@ func TestNodeDiskMeasuresRunningContainers(t *testing.T) {
 	}
 }
 
-// TestTryFiles finds at the start what otherwise would only be found under pressure.
-func TestTryFiles(t *testing.T) {
+// TestPodFilesAreTried finds at the start what otherwise would only be found under pressure.
+func TestPodFilesAreTried(t *testing.T) {
 	t.Parallel()
 	root, _ := nodeWithFiles(t)
-	c := config.Default()
-	c.Disk.Source = config.DiskNode
-	if err := tryFiles(root, c); err != nil {
+	flags := &runFlags{hostRoot: root}
+	in, _ := flags.inputs(config.Default(), &host{flags: flags})
+	if err := in.PodFiles(); err != nil {
 		t.Error(err)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "var/log/pods")); err != nil {
 		t.Fatal(err)
 	}
-	if err := tryFiles(root, c); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
+	if err := in.PodFiles(); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
 		t.Errorf("without logs: %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"slices"
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
@@ -11,11 +11,8 @@ import (
 )
 
 // policyOf turns a configuration into the agent's policy, without what says whether evictd acts.
-func policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
-	thresholds, err := c.Thresholds()
-	if err != nil {
-		return agent.Policy{}, fmt.Errorf("reading the thresholds: %w", err)
-	}
+func policyOf(c *config.EvictdConfiguration) agent.Policy {
+	thresholds, _ := c.Thresholds() // it was validated
 	return agent.Policy{
 		Policy: decide.Policy{
 			Thresholds:      thresholds,
@@ -38,18 +35,15 @@ func policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
 			SoftJitter:      c.Limits.SoftJitter.Duration,
 		},
-	}, nil
+	}
 }
 
-// signalsOf returns the signals of the thresholds.
+// signalsOf returns the signals of the thresholds, in their order.
 func signalsOf(thresholds []pressure.Threshold) []pressure.Signal {
 	var signals []pressure.Signal
-	asked := [pressure.SignalCount]bool{}
-	for _, t := range thresholds {
-		if !asked[t.Signal] {
-			asked[t.Signal] = true
-			signals = append(signals, t.Signal)
-		}
+	for i := range thresholds {
+		signals = append(signals, thresholds[i].Signal)
 	}
-	return signals
+	slices.Sort(signals)
+	return slices.Compact(signals)
 }

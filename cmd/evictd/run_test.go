@@ -240,11 +240,19 @@ func TestMissingMountsSayWhatToDo(t *testing.T) {
 	}
 	t.Run("no host root", func(t *testing.T) {
 		t.Parallel()
-		err := (&whereFlags{}).notThere(os.ErrNotExist)
+		err := (&runFlags{}).notThere(os.ErrNotExist)
 		if !strings.Contains(err.Error(), "name that by --host-root") {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// flagsFor are the flags of `evictd run` on the machine and against the server, for memory.available alone.
+func flagsFor(t *testing.T, machine, server string) *runFlags {
+	t.Helper()
+	return &runFlags{
+		config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: machine, kubeconfig: kubeconfigFor(t, server), address: "127.0.0.1:0",
+	}
 }
 
 // builtDaemon returns evictd with all its parts, none of which runs. It is closed with the
@@ -272,12 +280,7 @@ func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 	t.Parallel()
 	root := machine(t, "var/lib/kubelet")
-	path := configFile(t, memoryOnly)
-	flags := &runFlags{
-		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing())},
-		address:    "127.0.0.1:0",
-	}
-	d := builtDaemon(t, flags, newJournal())
+	d := builtDaemon(t, flagsFor(t, root, refusing()), newJournal())
 	loaded := d.inForce.Load()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -317,11 +320,7 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(server.Close)
-	log, path := newJournal(), configFile(t, memoryOnly)
-	flags := &runFlags{
-		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: machine(t), kubeconfig: kubeconfigFor(t, server.URL)},
-		address:    "127.0.0.1:0",
-	}
+	log, flags := newJournal(), flagsFor(t, machine(t), server.URL)
 	d := builtDaemon(t, flags, log)
 	ctx, cancel := context.WithCancel(t.Context())
 	var parts errgroup.Group
@@ -334,7 +333,7 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 		}
 	})
 	edit := func(text string) {
-		if err := os.WriteFile(path, []byte(memoryOnly+text), 0o600); err != nil {
+		if err := os.WriteFile(flags.config, []byte(memoryOnly+text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

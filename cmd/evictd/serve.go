@@ -15,8 +15,8 @@ const flushTimeout = 5 * time.Second
 
 // run starts everything and ends when the context does or a part fails.
 func (d *daemon) run(ctx context.Context) error {
-	if err := d.listen(ctx); err != nil {
-		return err
+	if err := d.server.Listen(ctx); err != nil {
+		return fmt.Errorf("%w; name another address by --http-bind-address", err)
 	}
 	d.logger.Info("started",
 		zap.String("version", buildVersion()),
@@ -42,14 +42,6 @@ func (d *daemon) run(ctx context.Context) error {
 		return exitError{exitFault} // it has been reported, once
 	}
 	d.logger.Info("stopped")
-	return nil
-}
-
-// listen opens the server's port.
-func (d *daemon) listen(ctx context.Context) error {
-	if err := d.server.Listen(ctx); err != nil {
-		return fmt.Errorf("%w; name another address by --http-bind-address", err)
-	}
 	return nil
 }
 

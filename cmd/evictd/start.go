@@ -1,60 +1,39 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/httpd"
-	"github.com/evictd/evictd/internal/status"
+	"github.com/evictd/evictd/internal/wording"
 )
 
 // lastConfigFile is the file in --state-dir that holds the last configuration that was
 // applied.
 const lastConfigFile = "config.yaml"
 
-// beginning is the configuration that evictd starts with.
-type beginning struct {
-	// configuration is the one to apply; nil where the program ended before there was one.
-	configuration *config.EvictdConfiguration
-	// refused is why the last valid configuration replaces the file's; nil when it is the
-	// file's.
-	refused error
-}
-
-// begin returns the configuration to start with: the file's; where that is invalid, the last
-// valid one, in dry run; and without one that of the file once it is valid. A process that
+// begin returns the configuration to start with: the file's; where that is invalid, which is the
+// refusal, the last valid one, in dry run; and without one the default one without a threshold. A process that
 // ended because of an invalid edit would restart in a loop, on all nodes, without probes and
-// metrics.
-func (f *runFlags) begin(ctx context.Context, logger *zap.Logger) (beginning, error) {
-	loaded, err := f.load()
-	if !isRefused(err) {
-		return beginning{configuration: loaded}, err
+// metrics. A file that cannot be read is an error: a fault of the flags or mounts.
+func (f *runFlags) begin(logger *zap.Logger) (*config.EvictdConfiguration, *refusal, error) {
+	c, err := f.load()
+	if _, unread := errors.AsType[*fs.PathError](err); err == nil || unread {
+		return c, nil, err
 	}
-	last, why := f.loadLast()
-	if why == nil {
-		last.DryRun = true
-		return beginning{configuration: last, refused: err}, nil
+	refused := &refusal{wording.OneLine(err.Error()), insteadLast}
+	if c, err = f.loadLast(); err != nil {
+		logger.Warn("no last valid configuration can be used", zap.Error(err))
+		c, refused.instead = config.Default(), insteadIdle
+		c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = nil, nil, nil, nil
 	}
-	logger.Warn("no last valid configuration can be used", zap.Error(why))
-	loaded, err = idle(ctx, f, logger, err)
-	return beginning{configuration: loaded}, err
-}
-
-// isRefused reports whether a file was read but its content is not a valid configuration. A
-// file that cannot be read is a fault of the flags or mounts.
-func isRefused(err error) bool {
-	_, unread := errors.AsType[*fs.PathError](err)
-	return err != nil && !unread
+	c.DryRun = true
+	return c, refused, nil
 }
 
 // loadLast returns the last configuration that was applied.
@@ -96,46 +75,9 @@ func (d *daemon) keepLast(c *config.EvictdConfiguration) {
 	}
 }
 
-// idle serves the probes and metrics until the file is valid, and returns its configuration
-// then; nil where the context ends first.
-func idle(ctx context.Context, flags *runFlags, logger *zap.Logger, refused error) (*config.EvictdConfiguration, error) {
-	d, registry := &daemon{flags: flags, logger: logger}, prometheus.NewRegistry()
-	d.refused.begin(refused, insteadIdle)
-	if err := d.openRecorder(registry); err != nil {
-		return nil, err
-	}
-	d.recorder.Acting(acting.State{Reason: acting.Configured, Why: insteadIdle})
-	d.server = httpd.New(registry, httpd.Options{
-		Addr: flags.address, Live: func() error { return nil }, Ready: d.refused.ready, Note: d.refused.sentence,
-		Decisions: d.recorder.Decisions(),
-		Status: status.Handler(func(context.Context, *status.Query) (*status.Document, error) {
-			return nil, d.refused.ready()
-		}),
-	})
-	if err := d.listen(ctx); err != nil {
-		return nil, err
-	}
-	var valid *config.EvictdConfiguration
-	group, idling := errgroup.WithContext(ctx)
-	idling, end := context.WithCancel(idling)
-	defer end()
-	group.Go(func() error { return d.server.Run(idling) })
-	group.Go(func() error {
-		defer end()
-		apply := func(c *config.EvictdConfiguration) error {
-			valid = c
-			end()
-			return nil
-		}
-		return config.Watch(idling, flags.config, nil, apply, d.noteRefused)
-	})
-	err := group.Wait()
-	d.flushEvents(ctx)
-	return valid, err
-}
-
 // noteRefused reports an invalid configuration file.
 func (d *daemon) noteRefused(err error) {
-	d.refused.set(err)
-	d.recorder.Refused(err, d.refused.atStart())
+	instead := d.refused.Load().atStart()
+	d.refused.Store(&refusal{wording.OneLine(err.Error()), instead})
+	d.recorder.Refused(err, instead)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -150,6 +149,7 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	r.write(nonsense)
 	log, end := r.start()
 	log.await(patience(t), t, "configuration refused at the start")
+	log.await(patience(t), t, "evictd does not act")
 	if code, _ := r.page("/livez"); code != http.StatusOK {
 		t.Errorf("/livez: %d", code)
 	}
@@ -163,7 +163,7 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 		t.Errorf("/metrics:\n%s", text)
 	}
 	r.write(memoryOnly)
-	log.await(patience(t), t, "started")
+	log.await(patience(t), t, "configuration applied")
 	code, page := r.page("/debug/status")
 	if d, err := status.Read(strings.NewReader(page)); code != http.StatusOK || err != nil || d.NodeName != "node-1" || d.Summary.Mode == "" {
 		t.Errorf("/debug/status: %d, %v: %s", code, err, page)
@@ -175,16 +175,6 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	if _, err := config.Load(filepath.Join(r.stateDir, lastConfigFile)); err != nil {
 		t.Errorf("the configuration in force is not kept: %v", err)
 	}
-}
-
-// SIGTERM ends it while it idles.
-func TestIdlingEndsWell(t *testing.T) {
-	t.Parallel()
-	r := newStartRig(t)
-	r.write(nonsense)
-	log, end := r.start()
-	log.await(patience(t), t, "configuration refused at the start")
-	end()
 }
 
 // With a last valid configuration, evictd applies that, in dry run and not ready, until the
@@ -246,29 +236,22 @@ func TestStartWithoutAFile(t *testing.T) {
 	end()
 }
 
-// A rejected edit is a sentence on /readyz that does not fail it; the next valid edit
-// removes it.
+// A rejected edit is a sentence on /readyz that does not fail it; one at the start fails it.
 func TestRefusedEditIsASentence(t *testing.T) {
 	t.Parallel()
-	var r refusal
-	check := func(sentence, unready bool) {
-		t.Helper()
-		if got := r.sentence(); (got != "") != sentence || sentence && !strings.Contains(got, "planted") {
-			t.Errorf("sentence %q", got)
+	for name, test := range map[string]struct {
+		refused           *refusal
+		sentence, unready bool
+	}{
+		"none":         {nil, false, false},
+		"an edit":      {&refusal{fault: "planted"}, true, false},
+		"at the start": {&refusal{"planted", insteadLast}, false, true},
+	} {
+		if got := test.refused.sentence(); (got != "") != test.sentence || test.sentence && !strings.Contains(got, "planted") {
+			t.Errorf("%s: sentence %q", name, got)
 		}
-		if err := r.ready(); (err != nil) != unready || unready && !strings.Contains(err.Error(), "planted") {
-			t.Errorf("ready: %v", err)
+		if err := test.refused.ready(); (err != nil) != test.unready || test.unready && !strings.Contains(err.Error(), "planted") {
+			t.Errorf("%s: ready: %v", name, err)
 		}
 	}
-	check(false, false)
-	r.set(errors.New("planted"))
-	check(true, false)
-	r.set(nil)
-	check(false, false)
-	r.begin(errors.New("planted"), insteadLast)
-	check(false, true)
-	r.set(errors.New("planted"))
-	check(false, true)
-	r.set(nil)
-	check(false, false)
 }

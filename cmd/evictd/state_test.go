@@ -58,11 +58,8 @@ func TestStateDirectoryAtTheStart(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			flags := &runFlags{
-				whereFlags: whereFlags{config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing())},
-				address:    "127.0.0.1:0", stateDir: dir,
-			}
-			log := newJournal()
+			log, flags := newJournal(), flagsFor(t, root, refusing())
+			flags.stateDir = dir
 			builtDaemon(t, flags, log)
 			level, message, _ := strings.Cut(test.want, ".*")
 			said := 0

@@ -125,6 +125,9 @@ func dialed(address string) string {
 
 // status returns the document of this evictd, for those who ask it.
 func (d *daemon) status(ctx context.Context, q *status.Query) (*status.Document, error) {
+	if refused := d.refused.Load(); refused.atStart() == insteadIdle {
+		return nil, refused.ready()
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, loopTimeout, fmt.Errorf("no answer within %v", loopTimeout))
 	defer cancel()
 	document, err := d.agent.Status(ctx, q.Disk)

@@ -11,15 +11,10 @@ import (
 // openWakers makes the kernel wake the loop when tasks wait for memory. It records what the
 // kernel rejects; the loop then relies on pacing.
 func (d *daemon) openWakers() {
-	d.wakers = d.host.openWakers()
+	d.wakers = pressure.OpenWakers(d.flags.hostRoot, d.host.kubepods)
 	for _, state := range d.wakers.States() {
 		d.recorder.Wakeups(state)
 	}
-}
-
-// openWakers opens the kernel's wake-ups that can be opened.
-func (h *host) openWakers() *pressure.Wakers {
-	return pressure.OpenWakers(h.flags.hostRoot, h.kubepods)
 }
 
 // followWakers lets the kernel wake the loop until the context ends. Its faults do not end

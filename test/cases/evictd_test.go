@@ -141,7 +141,7 @@ func (e *evictd) isOver() bool {
 // idles reports whether evictd waits for a valid configuration.
 func (e *evictd) idles() bool {
 	text := e.log.String()
-	return strings.Contains(text, `"msg":"configuration refused at the start"`) && !strings.Contains(text, `"msg":"started"`)
+	return strings.Contains(text, `"msg":"configuration refused at the start"`) && !strings.Contains(text, `"msg":"configuration applied"`)
 }
 
 // isReady reports whether evictd could decide now, or whether it has said that it will not act.
