@@ -65,45 +65,32 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 	selfSigned.StartTLS()
 	t.Cleanup(selfSigned.Close)
 	for name, test := range map[string]struct {
-		server string
-		want   []string
-		// message is the log's; "" where evictd ends.
-		message string
+		server  string
+		message string // the log's; "" where evictd ends
+		want    []string
 	}{
 		"the port is closed": {
-			refusing(),
+			refusing(), "the API server does not answer; no pod is evicted until it does",
 			[]string{"no answer from the API server at http://127.0.0.1:", "check that it runs there", "connection refused"},
-			"the API server does not answer; no pod is evicted until it does",
 		},
 		"another authority": {
-			selfSigned.URL,
+			selfSigned.URL, "the API server cannot be trusted; no pod is evicted until it can",
 			[]string{"the certificate of the API server at https://", "check the certificate authority in --kubeconfig /"},
-			"the API server cannot be trusted; no pod is evicted until it can",
 		},
 		"401": {
-			answering(t, apierrors.NewUnauthorized("Unauthorized")),
+			answering(t, apierrors.NewUnauthorized("Unauthorized")), "the API server does not accept the credentials; no pod is evicted until it does",
 			[]string{"does not accept the credentials; renew the token or certificate in --kubeconfig /"},
-			"the API server does not accept the credentials; no pod is evicted until it does",
 		},
 		"403": {
 			answering(t, apierrors.NewForbidden(nodes, "node-1", nil)),
-			[]string{"the account lacks the right to get nodes; grant it, as the ClusterRole in deploy/daemonset.yaml does"},
 			"the node may not be read; until then its capacity is not checked and no pod is evicted for disk",
+			[]string{"the account lacks the right to get nodes; grant it, as the ClusterRole in deploy/daemonset.yaml does"},
 		},
-		"404": {
-			answering(t, apierrors.NewNotFound(nodes, "node-1")),
-			[]string{"the API server has no such node; check --node-name"},
-			"",
-		},
-		"a proxy's 404": {
-			paging(t),
-			[]string{"answers with a fault; look at its log"},
-			"the node cannot be read; trying again",
-		},
+		"404":           {answering(t, apierrors.NewNotFound(nodes, "node-1")), "", []string{"the API server has no such node; check --node-name"}},
+		"a proxy's 404": {paging(t), "the node cannot be read; trying again", []string{"answers with a fault; look at its log"}},
 		"500": {
-			answering(t, apierrors.NewInternalError(context.Canceled)),
+			answering(t, apierrors.NewInternalError(context.Canceled)), "the node cannot be read; trying again",
 			[]string{"answers with a fault; look at its log"},
-			"the node cannot be read; trying again",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

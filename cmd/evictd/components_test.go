@@ -40,69 +40,61 @@ func patched(t *testing.T, path string) *appsv1.DaemonSet {
 	return result
 }
 
-// TestDiskNodeComponent: the component adds two rights and one mount to the shipped
-// manifest. Everything is still read-only, recursively where root could do harm.
-func TestDiskNodeComponent(t *testing.T) {
+// Each component makes evictd root with some capabilities, adds one volume, and changes nothing else. Everything is
+// still read-only, recursively where root could do harm, but for the pressure of the pods' cgroup where that is asked
+// for.
+func TestComponents(t *testing.T) {
 	t.Parallel()
-	before, after := readShipped(t).daemonSet, patched(t, "../../deploy/components/disk-node/daemonset.patch.yaml")
-	container := &after.Spec.Template.Spec.Containers[0]
-	security := container.SecurityContext
-	want := &corev1.Capabilities{
-		Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_READ_SEARCH", "SYS_PTRACE"},
+	const pressure = "/sys/fs/cgroup/kubepods.slice/memory.pressure"
+	for component, test := range map[string]struct {
+		capabilities []corev1.Capability
+		volume, path string
+		kind         corev1.HostPathType
+		writable     []string
+		recursively  []string // the mounts below which nothing can be written to either
+	}{
+		"disk-node": {
+			[]corev1.Capability{"DAC_READ_SEARCH", "SYS_PTRACE"}, "logs", "/var/log/pods", corev1.HostPathDirectory,
+			nil, []string{"/host/proc", "/host/sys/fs/cgroup"},
+		},
+		"kubepods-trigger": {
+			[]corev1.Capability{"SYS_RESOURCE"}, "kubepods-pressure", pressure, corev1.HostPathFile,
+			[]string{"/host" + pressure}, []string{"/host/"},
+		},
+	} {
+		t.Run(component, func(t *testing.T) {
+			t.Parallel()
+			before, after := readShipped(t).daemonSet, patched(t, "../../deploy/components/"+component+"/daemonset.patch.yaml")
+			container := &after.Spec.Template.Spec.Containers[0]
+			security := container.SecurityContext
+			if diff := cmp.Diff(&corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: test.capabilities}, security.Capabilities); diff != "" {
+				t.Errorf("capabilities (-want +got):\n%s", diff)
+			}
+			if *security.RunAsUser != 0 || *security.RunAsNonRoot || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem {
+				t.Errorf("the security context is %+v", security)
+			}
+			var writable []string
+			for _, m := range container.VolumeMounts {
+				if !m.ReadOnly && m.Name != "state" { // evictd's own
+					writable = append(writable, m.MountPath)
+				}
+				below := slices.ContainsFunc(test.recursively, func(path string) bool { return strings.HasPrefix(m.MountPath, path) })
+				if m.ReadOnly && below && (m.RecursiveReadOnly == nil || *m.RecursiveReadOnly != corev1.RecursiveReadOnlyIfPossible) {
+					t.Errorf("what is mounted below %s can be written to", m.MountPath)
+				}
+			}
+			if !slices.Equal(writable, test.writable) {
+				t.Errorf("these can be written to: %q", writable)
+			}
+			if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/host"+test.path }) ||
+				!slices.ContainsFunc(after.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+					return v.HostPath != nil && v.HostPath.Path == test.path && *v.HostPath.Type == test.kind
+				}) {
+				t.Errorf("%s is not mounted", test.path)
+			}
+			sameOtherwise(t, &before, after, test.volume)
+		})
 	}
-	if diff := cmp.Diff(want, security.Capabilities); diff != "" {
-		t.Errorf("capabilities (-want +got):\n%s", diff)
-	}
-	if *security.RunAsUser != 0 || *security.RunAsNonRoot || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem {
-		t.Errorf("the security context is %+v", security)
-	}
-	if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/host/var/log/pods" }) {
-		t.Error("the logs are not mounted")
-	}
-	for _, m := range container.VolumeMounts {
-		if !m.ReadOnly && m.Name != "state" { // evictd's own
-			t.Errorf("%s can be written to", m.MountPath)
-		}
-		if (m.Name == "cgroup" || m.Name == "proc") && (m.RecursiveReadOnly == nil || *m.RecursiveReadOnly != corev1.RecursiveReadOnlyIfPossible) {
-			t.Errorf("what is mounted below %s can be written to", m.MountPath)
-		}
-	}
-	sameOtherwise(t, &before, after, "logs")
-}
-
-// TestKubepodsTriggerComponent: the component makes evictd root with one capability, and one
-// file writable, which is no more than the pressure of the pods' cgroup.
-func TestKubepodsTriggerComponent(t *testing.T) {
-	t.Parallel()
-	before, after := readShipped(t).daemonSet, patched(t, "../../deploy/components/kubepods-trigger/daemonset.patch.yaml")
-	container := &after.Spec.Template.Spec.Containers[0]
-	security := container.SecurityContext
-	want := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"SYS_RESOURCE"}}
-	if diff := cmp.Diff(want, security.Capabilities); diff != "" {
-		t.Errorf("capabilities (-want +got):\n%s", diff)
-	}
-	if *security.RunAsUser != 0 || *security.RunAsNonRoot || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem {
-		t.Errorf("the security context is %+v", security)
-	}
-	const file = "/sys/fs/cgroup/kubepods.slice/memory.pressure"
-	var writable []string
-	for _, m := range container.VolumeMounts {
-		if !m.ReadOnly && m.Name != "state" { // evictd's own
-			writable = append(writable, m.MountPath)
-		}
-		if strings.HasPrefix(m.MountPath, "/host/") && m.ReadOnly && (m.RecursiveReadOnly == nil || *m.RecursiveReadOnly != corev1.RecursiveReadOnlyIfPossible) {
-			t.Errorf("what is mounted below %s can be written to", m.MountPath)
-		}
-	}
-	if !slices.Equal(writable, []string{"/host" + file}) {
-		t.Errorf("these can be written to: %q", writable)
-	}
-	if !slices.ContainsFunc(after.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.HostPath != nil && v.HostPath.Path == file && *v.HostPath.Type == corev1.HostPathFile
-	}) {
-		t.Errorf("no volume is %s", file)
-	}
-	sameOtherwise(t, &before, after, "kubepods-pressure")
 }
 
 // sameOtherwise fails the test where a component changes more than the security context, the

@@ -28,7 +28,7 @@ func newConfigValidateCommand() *cobra.Command {
 			if len(args) == 1 {
 				return nil
 			}
-			return usageError{fmt.Errorf("name one configuration file, not %d: %s FILE", len(args), cmd.CommandPath())}
+			return usageError(fmt.Errorf("name one configuration file, not %d: %s FILE", len(args), cmd.CommandPath()))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			loaded, err := config.Load(args[0])
@@ -46,7 +46,7 @@ func newConfigValidateCommand() *cobra.Command {
 					return err
 				}
 			}
-			return exitError{exitFault}
+			return exitError{exitFault, nil}
 		},
 	}
 }
@@ -63,17 +63,12 @@ func validated(cmd *cobra.Command, file string, warnings []string) error {
 }
 
 func newConfigDefaultsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "defaults",
-		Short: "Print the full default configuration as YAML",
-		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			written, err := config.Explain(config.Default())
-			if err != nil {
-				return err
-			}
-			_, err = cmd.OutOrStdout().Write(written)
+	return newCommand("defaults", "Print the full default configuration as YAML", func(cmd *cobra.Command) error {
+		written, err := config.Explain(config.Default())
+		if err != nil {
 			return err
-		},
-	}
+		}
+		_, err = cmd.OutOrStdout().Write(written)
+		return err
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,6 @@ import (
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
@@ -44,14 +44,13 @@ type daemon struct {
 	acting      *acting.Acting
 	actingKnown atomic.Bool // once it has been known whether evictd acts
 	agent       *agent.Agent
-	state       *state.Store // nil where none is kept
 	server      *httpd.Server
 	refused     atomic.Pointer[refusal]
 	kubelet     atomic.Pointer[kubeletconfig.Configuration] // the kubelet's; nil where it is not known
 }
 
 // build opens what can be opened and connects the parts. It starts only the queue of events.
-func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (d *daemon, err error) {
+func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (d *daemon, err error) {
 	d = &daemon{flags: flags, logger: logger}
 	d.inForce.Store(loaded)
 	if d.clients, err = newClients(flags, "", d.apiError); err != nil {
@@ -67,10 +66,13 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	d.openRecorder(registry)
 	policy := d.policyOf(loaded, d.host.sampler.Load())
 	d.recorder.InForce(policy.Thresholds, false)
-	d.openWakers()
+	d.wakers = pressure.OpenWakers(flags.hostRoot, d.host.kubepods)
+	for _, state := range d.wakers.States() {
+		d.recorder.Wakeups(state)
+	}
 	d.taints = taint.New(d.clients.Evicting.Nodes(), flags.nodeName, d.recorder) // by the client of evictions, which it precedes
 	d.acting = acting.New(d.clients.Watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
-	if err = d.openAgent(ctx, policy); err != nil {
+	if err = d.openAgent(policy); err != nil {
 		return nil, err
 	}
 	d.openServer(registry)
@@ -95,7 +97,7 @@ func (d *daemon) apiError(request string, code int) { d.recorder.APIError(reques
 func (d *daemon) watchFailed(err error) { d.recorder.Failed(record.FailedWatch, err) }
 
 // openAgent creates the loop.
-func (d *daemon) openAgent(ctx context.Context, policy agent.Policy) (err error) {
+func (d *daemon) openAgent(policy agent.Policy) (err error) {
 	disks := &disk{clients: d.clients, flags: d.flags, inForce: d.inForce.Load, dedicatedImageFS: d.host.dedicatedImageFS}
 	gap := &kubeletGap{sample: d.host.read}
 	options := agent.Options{
@@ -116,7 +118,7 @@ func (d *daemon) openAgent(ctx context.Context, policy agent.Policy) (err error)
 		Held:       d.held,
 		Taints:     d.taints,
 	}
-	d.remember(ctx, &options)
+	d.remember(&options)
 	d.agent, err = agent.New(options)
 	return err
 }
@@ -171,4 +173,45 @@ func (d *daemon) held(uid string) *usage.Detail {
 		return nil
 	}
 	return detail
+}
+
+// followWakers lets the kernel wake the loop until the context ends. Its faults do not end
+// evictd.
+func (d *daemon) followWakers(ctx context.Context) error {
+	if err := d.wakers.Run(ctx, d.recorder); err != nil {
+		d.logger.Warn("closing the wake-ups", zap.Error(err))
+	}
+	return nil
+}
+
+// oomKilled records a container that the kernel has killed for want of memory, by its pod's status.
+func (d *daemon) oomKilled(pod *nodepods.Pod, killed nodepods.OOMKilled) {
+	d.recorder.OOMKilled(pod.Key(), pod.UID, killed.Container)
+}
+
+// oomKills returns the kernel's own count since boot.
+func (d *daemon) oomKills() (int64, error) { return pressure.OOMKills(d.flags.hostRoot) }
+
+// stopNamespace is where the ConfigMap is that stops evictd: its own namespace, and outside of a
+// pod that of the shipped manifest.
+func stopNamespace() string { return cmp.Or(self().Namespace, "evictd") }
+
+// actingBy returns whether evictd acts, by a configuration and by what is known now. Only the loop
+// asks, by the configuration that it has in force.
+func (d *daemon) actingBy(c *config.EvictdConfiguration) acting.State {
+	s := d.acting.Of(acting.Configuration{DryRun: c.DryRun, Flag: d.flags.dryRun})
+	if !s.Reason.Unknown() {
+		d.actingKnown.Store(true)
+	}
+	return s
+}
+
+// readyToAct returns an error until it is known for the first time whether evictd acts: a rollout to
+// nodes on which it cannot know ends at the first of them. What is not known later is no matter of
+// the process, as where the API server fails.
+func (d *daemon) readyToAct() error {
+	if d.actingKnown.Load() {
+		return nil
+	}
+	return errors.New("it is not known yet whether evictd may act; its log says why if that lasts")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,28 +27,21 @@ type doctorFlags struct {
 }
 
 func newDoctorCommand() *cobra.Command {
-	var flags doctorFlags
-	cmd := &cobra.Command{
-		Use:   "doctor --node-name NAME [--config FILE]",
-		Short: "Check what evictd needs on its node and at the API server: exit 0, or 1 where something is missing",
-		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.run(cmd.Context(), cmd.OutOrStdout())
-		},
-	}
-	flags.add(cmd.Flags())
+	flags := doctorFlags{output: formatTable}
+	const short = "Check what evictd needs on its node and at the API server: exit 0, or 1 where something is missing"
+	cmd := newCommand("doctor --node-name NAME [--config FILE]", short, func(cmd *cobra.Command) error {
+		return flags.run(cmd.Context(), cmd.OutOrStdout())
+	})
+	flags.add(cmd)
 	cmd.Flags().Lookup("config").Usage = "the configuration file; the defaults when left out"
-	cmd.Flags().StringVarP(&flags.output, "output", "o", formatTable, "table or json")
+	addChoice(cmd, &flags.output, "output", "o", "table or json", formatTable, formatJSON)
 	return cmd
 }
 
 // run executes the command with its flags.
 func (f *doctorFlags) run(ctx context.Context, w io.Writer) error {
-	if f.output != formatTable && f.output != formatJSON {
-		return usageError{fmt.Errorf("--output %q: write table or json", f.output)}
-	}
 	if err := f.checkNodeName(); err != nil {
-		return usageError{err}
+		return usageError(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, checksTimeout)
 	defer cancel()
@@ -58,7 +50,7 @@ func (f *doctorFlags) run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	if !checks.Sound(results) {
-		return exitError{exitFault}
+		return exitError{exitFault, nil}
 	}
 	return nil
 }
@@ -102,13 +94,10 @@ func (f *doctorFlags) compare(followed *checks.Followed, c *config.EvictdConfigu
 	}
 }
 
-// writeResults prints the results in a format that was validated before.
+// writeResults prints the results in a format.
 func writeResults(w io.Writer, format string, results []checks.Result) error {
 	if format == formatJSON {
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(results)
+		return writeJSON(w, results)
 	}
 	names, states := len("CHECK"), len("STATE")
 	for i := range results {

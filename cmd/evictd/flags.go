@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,7 +26,8 @@ type runFlags struct {
 }
 
 // add adds the flags that say where things are.
-func (f *runFlags) add(flags *pflag.FlagSet) {
+func (f *runFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "the configuration file (required)")
 	flags.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"), "the node's name in the API; $NODE_NAME when left out")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "a kubeconfig; in-cluster credentials when left out")
@@ -34,17 +35,17 @@ func (f *runFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.hostRoot, "host-root", "", "a directory below which the host's /proc, /sys/fs/cgroup and /var/lib are mounted")
 	flags.StringVar(&f.kubeletConfig, "kubelet-config", "", "the kubelet's configuration on the host, a file or a directory of drop-ins; looked for when left out")
 	flags.StringVar(&f.stateDir, "state-dir", "", "a directory for what should outlive a restart of the container; nothing does when left out")
+	complete(cmd, "node-name")
 }
 
 // check rejects obvious mistakes, before anything is opened.
 func (f *runFlags) check() error {
-	var faults []error
+	err := f.checkNodeName()
 	if f.config == "" {
-		faults = append(faults, errors.New("--config is missing: name the configuration file"))
+		err = errors.Join(errors.New("--config is missing: name the configuration file"), err)
 	}
-	faults = append(faults, f.checkNodeName())
-	if err := errors.Join(faults...); err != nil {
-		return usageError{err}
+	if err != nil {
+		return usageError(err)
 	}
 	return nil
 }
@@ -134,21 +135,13 @@ func readKubeconfig(path string) (*rest.Config, error) {
 	return c, nil
 }
 
-// checkKubeconfig makes sure that the file names a server.
+// checkKubeconfig makes sure that the file leads to a server.
 func checkKubeconfig(file *clientcmdapi.Config) error {
-	if len(file.Clusters) == 0 {
-		return errors.New("it names no cluster; name the file that kubectl uses")
+	if current := file.Contexts[file.CurrentContext]; current != nil {
+		if cluster := file.Clusters[current.Cluster]; cluster != nil && cluster.Server != "" {
+			return nil
+		}
 	}
-	if file.CurrentContext == "" {
-		return errors.New("it has no current-context; set one, for example by kubectl config use-context")
-	}
-	current := file.Contexts[file.CurrentContext]
-	if current == nil {
-		return fmt.Errorf("its current-context %q is not among its contexts; set one that is, for example by kubectl config use-context",
-			file.CurrentContext)
-	}
-	if cluster := file.Clusters[current.Cluster]; cluster == nil || cluster.Server == "" {
-		return fmt.Errorf("its context %q leads to no server; give it the name of a cluster that has one", file.CurrentContext)
-	}
-	return nil
+	return fmt.Errorf("its current-context %q leads to no server; name the file that kubectl uses, or set another by kubectl config use-context",
+		file.CurrentContext)
 }

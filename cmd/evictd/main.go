@@ -24,20 +24,25 @@ func main() {
 
 // run executes the command and returns the exit code: 0 fine, 1 fault, 2 usage.
 func run(ctx context.Context, root *cobra.Command) int {
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Args, completion.RunE = cobra.ArbitraryArgs, oneOf
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitFine
 	}
-	if exit, said := errors.AsType[exitError](err); said {
+	exit, of := errors.AsType[exitError](err)
+	switch {
+	case !of:
+		exit.code = exitFault
+	case exit.fault == nil:
 		return exit.code
 	}
 	for line := range strings.Lines(err.Error()) { // several faults are several lines
 		_, _ = fmt.Fprintf(root.ErrOrStderr(), "evictd: %s\n", strings.TrimRight(line, "\n")) // the last resort
 	}
-	if _, wrongCall := errors.AsType[usageError](err); wrongCall {
-		return exitUsage
-	}
-	return exitFault
+	return exit.code
 }
 
 // newRootCommand returns the command line. It passes the logger of `evictd run` to clientGo:
@@ -52,8 +57,6 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 		RunE:          oneOf,
 	}
 	root.SetFlagErrorFunc(flagFault)
-	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand(),
-		newCompletionCommand())
-	completeValues(root)
+	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand())
 	return root
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,31 +35,6 @@ type shipped struct {
 	kinds     []string
 }
 
-// into returns the object that a document of the kind is decoded into; nil for a kind that
-// no test uses.
-func (s *shipped) into(kind string) any {
-	switch kind {
-	case "ConfigMap":
-		return &s.config
-	case "DaemonSet":
-		return &s.daemonSet
-	case "ClusterRole":
-		return &s.role
-	case "Role":
-		return &s.stop
-	case "ServiceAccount":
-		return &s.account
-	case "ValidatingAdmissionPolicy":
-		s.policies = append(s.policies, admissionregistrationv1.ValidatingAdmissionPolicy{})
-		return &s.policies[len(s.policies)-1]
-	case "ValidatingAdmissionPolicyBinding":
-		s.bindings = append(s.bindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{})
-		return &s.bindings[len(s.bindings)-1]
-	default:
-		return nil
-	}
-}
-
 func readShipped(t *testing.T) *shipped {
 	t.Helper()
 	return readManifest(t, "../../deploy/daemonset.yaml")
@@ -72,6 +48,7 @@ func readManifest(t *testing.T, path string) *shipped {
 		t.Fatal(err)
 	}
 	s := &shipped{}
+	once := map[string]any{"ConfigMap": &s.config, "DaemonSet": &s.daemonSet, "ClusterRole": &s.role, "Role": &s.stop, "ServiceAccount": &s.account}
 	decoder := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
 		document, err := decoder.Read()
@@ -86,7 +63,15 @@ func readManifest(t *testing.T, path string) *shipped {
 			t.Fatal(err)
 		}
 		s.kinds = append(s.kinds, kind.Kind)
-		into := s.into(kind.Kind)
+		into := once[kind.Kind] // nil for a kind that no test uses
+		switch kind.Kind {
+		case "ValidatingAdmissionPolicy":
+			s.policies = append(s.policies, admissionregistrationv1.ValidatingAdmissionPolicy{})
+			into = &s.policies[len(s.policies)-1]
+		case "ValidatingAdmissionPolicyBinding":
+			s.bindings = append(s.bindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{})
+			into = &s.bindings[len(s.bindings)-1]
+		}
 		if into == nil {
 			continue
 		}
@@ -179,27 +164,19 @@ func TestShippedManifestLetsEvictdBeStopped(t *testing.T) {
 
 // Another test checks the expressions against a real API server. This one checks that a
 // policy binds the account at all: its text contains the account's name, and a policy
-// without a binding, or with one that only warns, has no effect.
-func TestShippedManifestConfinesItsOwnAccount(t *testing.T) {
+// without a binding, or with one that only warns, has no effect. An overlay's policies bind the base's account too, and
+// all precede the rights.
+func TestShippedManifestsConfineTheAccount(t *testing.T) {
 	t.Parallel()
-	s := readShipped(t)
-	s.confines(t, s.account)
-	if len(s.policies) != 4 {
-		t.Errorf("%d policies, want 4", len(s.policies))
-	}
-}
-
-// An overlay's policies bind the base's account, and precede its rights.
-func TestShippedManifestOverlaysConfineTheAccount(t *testing.T) {
-	t.Parallel()
-	account := readShipped(t).account
+	base := readShipped(t)
 	paths, err := filepath.Glob("../../deploy/overlays/*/*.yaml")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no overlays: %v", err)
+	if err != nil || len(paths) == 0 || len(base.policies) != 4 {
+		t.Fatalf("no overlays, or not 4 policies but %d: %v", len(base.policies), err)
 	}
+	base.confines(t, base.account)
 	for _, path := range paths {
 		if s := readManifest(t, path); len(s.policies) > 0 {
-			s.confines(t, account)
+			s.confines(t, base.account)
 		}
 	}
 }
@@ -224,17 +201,8 @@ func (s *shipped) confines(t *testing.T, sa corev1.ServiceAccount) {
 			t.Errorf("policy %s lets through what it cannot judge, or is not bound", policy.Name)
 		}
 	}
-	last := max(lastOf(s.kinds, "ValidatingAdmissionPolicy"), lastOf(s.kinds, "ValidatingAdmissionPolicyBinding"))
-	if last > slices.Index(s.kinds, "ClusterRoleBinding") {
+	policy := func(kind string) bool { return strings.HasPrefix(kind, "ValidatingAdmissionPolicy") }
+	if rights := slices.Index(s.kinds, "ClusterRoleBinding"); rights < 0 || slices.ContainsFunc(s.kinds[rights:], policy) {
 		t.Errorf("not all policies are before the rights: %v", s.kinds)
 	}
-}
-
-func lastOf(kinds []string, kind string) int {
-	for i := range slices.Backward(kinds) {
-		if kinds[i] == kind {
-			return i
-		}
-	}
-	return -1
 }

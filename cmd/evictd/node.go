@@ -44,7 +44,6 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		switch {
 		case err == nil:
 			d.taints.Found(node)
-			d.foundNode(string(node.UID))
 			return nil
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the end of the program is no fault

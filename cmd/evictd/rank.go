@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,14 +18,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// The output formats.
-const (
-	formatTable = "table"
-	formatWide  = "wide"
-	formatJSON  = "json"
-	formatYAML  = "yaml"
-)
-
 // standardStream is the file name that means stdin or stdout.
 const standardStream = "-"
 
@@ -36,29 +27,34 @@ type rankFlags struct {
 }
 
 func newRankCommand() *cobra.Command {
-	var flags rankFlags
-	cmd := &cobra.Command{
-		Use:   "rank [--snapshot FILE]",
-		Short: "Print which pod the evictd of this pod would evict first now, and why; evicts no pod",
-		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
-	}
+	flags := rankFlags{output: formatTable}
+	cmd := newCommand("rank [--snapshot FILE]", "Print which pod the evictd of this pod would evict first now, and why; evicts no pod", flags.run)
 	f := cmd.Flags()
 	addAddress(f, &flags.address)
 	f.StringVar(&flags.signal, "signal", pressure.MemoryAvailable.String(), "the signal to rank for")
-	f.StringVarP(&flags.output, "output", "o", formatTable, "table, wide, json or yaml")
+	addChoice(cmd, &flags.output, "output", "o", "table, wide, json or yaml", formatTable, formatWide, formatJSON, formatYAML)
 	f.StringVar(&flags.why, "why", "", "explain the place of one pod, NAMESPACE/POD, instead of the table")
 	f.StringVar(&flags.save, "save", "", "write evictd's document to a new file; - writes it to stdout instead of the ranking")
 	f.StringVar(&flags.snapshot, "snapshot", "", "rank a saved document, without a cluster; - reads it from stdin")
 	f.StringVar(&flags.config, "config", "", "with --snapshot, rank by this configuration file")
+	complete(cmd, "why")
+	complete(cmd, "signal", rankable()...)
 	return cmd
+}
+
+// rankable returns the names of the signals that pods can be ranked for.
+func rankable() (names []string) {
+	for _, signal := range status.Rankable() {
+		names = append(names, signal.String())
+	}
+	return names
 }
 
 // run executes the command with its flags.
 func (f *rankFlags) run(cmd *cobra.Command) error {
 	signal, err := f.check(cmd.Flags().Changed)
 	if err != nil {
-		return usageError{err}
+		return usageError(err)
 	}
 	d, text, err := f.open(cmd, signal)
 	if err != nil {
@@ -74,44 +70,35 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 
 // check rejects obvious mistakes, before anything is opened. Changed reports whether a flag was given.
 func (f *rankFlags) check(changed func(string) bool) (pressure.Signal, error) {
-	for _, pair := range []struct{ one, other, why string }{
-		{"snapshot", "http-bind-address", "no evictd is asked"},
-		{"snapshot", "save", "it is saved already: copy the file"},
-		{"why", "output", "the story is prose; leave --output out"},
+	namespace, name, _ := strings.Cut(f.why, "/")
+	noPod := namespace == "" || name == "" || strings.Contains(name, "/")
+	both := func(one, other string) bool { return changed(one) && changed(other) }
+	empty := func(flag, value string) bool { return changed(flag) && value == "" }
+	for _, mistake := range []struct {
+		is   bool
+		text string
+	}{
+		{both("snapshot", "http-bind-address"), "--snapshot and --http-bind-address do not go together: no evictd is asked"},
+		{both("snapshot", "save"), "--snapshot and --save do not go together: it is saved already: copy the file"},
+		{both("why", "output"), "--why and --output do not go together: the story is prose; leave --output out"},
+		{changed("config") && f.snapshot == "", "--config is for --snapshot: a running evictd ranks by its own configuration"},
+		{changed("why") && noPod, fmt.Sprintf("--why %q: write NAMESPACE/POD", f.why)},
+		{empty("save", f.save), "--save is empty: name a file, or - for stdout"},
+		{empty("snapshot", f.snapshot), "--snapshot is empty: name a file, or - for stdin"},
+		{
+			f.save == standardStream && (changed("output") || changed("why")),
+			"--save - writes the document to stdout and no ranking: leave --output and --why out, or name a file",
+		},
 	} {
-		if changed(pair.one) && changed(pair.other) {
-			return 0, fmt.Errorf("--%s and --%s do not go together: %s", pair.one, pair.other, pair.why)
+		if mistake.is {
+			return 0, errors.New(mistake.text)
 		}
-	}
-	if err := f.checkValues(changed); err != nil {
-		return 0, err
 	}
 	signal, err := status.SignalOf(f.signal)
 	if err != nil {
 		return 0, fmt.Errorf("--signal %w", err)
 	}
 	return signal, nil
-}
-
-func (f *rankFlags) checkValues(changed func(string) bool) error {
-	namespace, name, _ := strings.Cut(f.why, "/")
-	noPod := namespace == "" || name == "" || strings.Contains(name, "/")
-	for _, mistake := range []struct {
-		is   bool
-		text string
-	}{
-		{!slices.Contains([]string{formatTable, formatWide, formatJSON, formatYAML}, f.output), fmt.Sprintf("--output %q: write table, wide, json or yaml", f.output)},
-		{changed("config") && f.snapshot == "", "--config is for --snapshot: a running evictd ranks by its own configuration"},
-		{changed("why") && noPod, fmt.Sprintf("--why %q: write NAMESPACE/POD", f.why)},
-		{changed("save") && f.save == "", "--save is empty: name a file, or - for stdout"},
-		{changed("snapshot") && f.snapshot == "", "--snapshot is empty: name a file, or - for stdin"},
-		{f.save == standardStream && (changed("output") || changed("why")), "--save - writes the document to stdout and no ranking: leave --output and --why out, or name a file"},
-	} {
-		if mistake.is {
-			return errors.New(mistake.text)
-		}
-	}
-	return nil
 }
 
 // open returns the document to rank, and its text where the running evictd made it.
@@ -183,11 +170,4 @@ func (f *rankFlags) answer(w io.Writer, d *status.Document, text []byte, signal 
 	default:
 		return d.Ranking.WriteTable(w, f.output == formatWide)
 	}
-}
-
-// writeJSON writes a value as indented JSON.
-func writeJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }

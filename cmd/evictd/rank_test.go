@@ -8,9 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
-
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/testing/golden"
 )
@@ -63,25 +60,6 @@ func TestSavedDocumentIsRanked(t *testing.T) {
 	}
 }
 
-// The explanation of the pod in the middle names both neighbors and, for each, the key that
-// decides, with both values.
-func TestWhyNamesBothNeighboursAndTheDecidingKeys(t *testing.T) {
-	t.Parallel()
-	story := ranked(t, "--snapshot", example, "--why", "shop/web-6b7c9-9s2hw")
-	for _, want := range []string{
-		"candidate 4 of 8",
-		"Candidate 3, shop/web-6b7c9-4tkqd, goes before it",
-		"Candidate 5, shop/cart-5d9f8-xm2vn, goes after it",
-		"web-6b7c9-4tkqd 146.0Mi  web-6b7c9-9s2hw 119.0Mi  decides: the larger goes first",
-		"web-6b7c9-9s2hw 100  cart-5d9f8-xm2vn 1000  decides: the lower goes first",
-		"100 in root.shop (a fence, offset 100)\n  100 in root\n",
-	} {
-		if !strings.Contains(story, want) {
-			t.Errorf("the story lacks %q:\n%s", want, story)
-		}
-	}
-}
-
 // The output in docs/ranking.md for the worked example is what evictd prints.
 func TestDocsShowTheWorkedExample(t *testing.T) {
 	t.Parallel()
@@ -92,21 +70,6 @@ func TestDocsShowTheWorkedExample(t *testing.T) {
 		if !strings.Contains(page, called+"\n"+printed+"```") {
 			t.Errorf("docs/ranking.md does not hold what %q prints:\n%s", args, printed)
 		}
-	}
-}
-
-// JSON and YAML have the same content.
-func TestRankingIsTheSameInJSONAndYAML(t *testing.T) {
-	t.Parallel()
-	var fromJSON, fromYAML status.Ranking
-	if err := json.Unmarshal([]byte(ranked(t, "--snapshot", example, "-o", "json")), &fromJSON); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict([]byte(ranked(t, "--snapshot", example, "-o", "yaml")), &fromYAML); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(fromJSON, fromYAML); diff != "" || len(fromJSON.Candidates) != 8 {
-		t.Errorf("%d candidates (-JSON +YAML):\n%s", len(fromJSON.Candidates), diff)
 	}
 }
 
@@ -169,29 +132,6 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// Contradicting flags are rejected before anything is opened, with one sentence that says
-// why.
-func TestFlagsOfRankThatDoNotGoTogether(t *testing.T) {
-	t.Parallel()
-	for want, args := range map[string][]string{
-		"--snapshot and --http-bind-address do not go together: no evictd is asked":                           {"--snapshot", "s", "--http-bind-address", ":1"},
-		"--snapshot and --save do not go together: it is saved already: copy the file":                        {"--snapshot", "s", "--save", "x"},
-		"--why and --output do not go together: the story is prose; leave --output out":                       {"--why", "a/b", "-o", "json"},
-		"--save - writes the document to stdout and no ranking: leave --output and --why out, or name a file": {"--save", "-", "-o", "wide"},
-		`--why "web": write NAMESPACE/POD`:                                                                    {"--why", "web"},
-		`--why "": write NAMESPACE/POD`:                                                                       {"--why", ""},
-		"--save is empty: name a file, or - for stdout":                                                       {"--save", ""},
-		"--snapshot is empty: name a file, or - for stdin":                                                    {"--snapshot", ""},
-		"--config is for --snapshot: a running evictd ranks by its own configuration":                         {"--config", "c"},
-		"unknown flag: --host-root (see evictd rank --help)":                                                  {"--host-root", "/host"},
-	} {
-		code, stdout, stderr := call(t, append([]string{"rank"}, args...)...)
-		if code != exitUsage || stdout != "" || stderr != "evictd: "+want+"\n" {
-			t.Errorf("%q: code %d, stdout %q, stderr %q; want 2, nothing and %q", args, code, stdout, stderr, want)
-		}
-	}
 }
 
 // The content of a document cannot move the reader's cursor.

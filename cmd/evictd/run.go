@@ -2,32 +2,30 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
 	"github.com/evictd/evictd/internal/record"
 )
 
 func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
-	var flags runFlags
-	cmd := &cobra.Command{
-		Use:   "run --config FILE --node-name NAME",
-		Short: "Watch the node and evict pods under pressure",
-		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runAgent(cmd.Context(), &flags, cmd.ErrOrStderr(), clientGo)
-		},
-	}
-	flags.add(cmd.Flags())
+	flags := runFlags{logLevel: "info", logFormat: "json"}
+	cmd := newCommand("run --config FILE --node-name NAME", "Watch the node and evict pods under pressure", func(cmd *cobra.Command) error {
+		return runAgent(cmd.Context(), &flags, cmd.ErrOrStderr(), clientGo)
+	})
+	flags.add(cmd)
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict no pod: every request is a server-side dry run")
 	cmd.Flags().StringVar(&flags.address, "http-bind-address", defaultAddress, "where /metrics, /livez, /readyz, /debug/decisions and /debug/status are served")
-	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
-	cmd.Flags().StringVar(&flags.logFormat, "log-format", "json", "json or console")
+	addChoice(cmd, &flags.logLevel, "log-level", "", "debug, info, warn or error", "debug", "info", "warn", "error")
+	addChoice(cmd, &flags.logFormat, "log-format", "", "json or console", "json", "console")
 	return cmd
 }
 
@@ -36,7 +34,7 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 	if err := flags.check(); err != nil {
 		return err
 	}
-	logger, err := flags.newLogger(log)
+	logger, err := record.NewQueuedLogger(flags.logLevel, flags.logFormat, log)
 	if err != nil {
 		return err
 	}
@@ -46,7 +44,7 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 	if err != nil {
 		return err
 	}
-	d, err := build(ctx, flags, c, logger)
+	d, err := build(flags, c, logger)
 	if err != nil {
 		return err
 	}
@@ -57,11 +55,52 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 	return d.run(ctx)
 }
 
-// newLogger returns the logger that the flags configure.
-func (f *runFlags) newLogger(w io.Writer) (*zap.Logger, error) {
-	logger, err := record.NewQueuedLogger(f.logLevel, f.logFormat, w)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--log-%w", err)}
+// flushTimeout is how long events may still be sent at shutdown.
+const flushTimeout = 5 * time.Second
+
+// run starts everything and ends when the context does or a part fails.
+func (d *daemon) run(ctx context.Context) error {
+	if err := d.server.Listen(ctx); err != nil {
+		return fmt.Errorf("%w; name another address by --http-bind-address", err)
 	}
-	return logger, nil
+	d.logger.Info("started",
+		zap.String("version", buildVersion()),
+		zap.String("revision", revision),
+		zap.String("node", d.flags.nodeName),
+		zap.String("kubepods", d.host.kubepods),
+		zap.String("address", d.server.Addr()),
+		zap.Bool("dry_run", d.inForce.Load().DryRun || d.flags.dryRun))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.pods.Run(ctx) })
+	group.Go(func() error { return d.acting.Run(ctx) })
+	group.Go(func() error { return d.agent.Run(ctx) })
+	group.Go(func() error { return d.server.Run(ctx) })
+	group.Go(func() error { return d.followConfiguration(ctx) })
+	group.Go(func() error { return d.checkAtStart(ctx) })
+	group.Go(func() error { return d.followWakers(ctx) })
+	group.Go(func() error { return d.followKubeletMemory(ctx) })
+	group.Go(func() error { return d.taints.Run(ctx) })
+	err := group.Wait()
+	d.flushEvents(ctx)
+	if err != nil {
+		d.logger.Error("stopped by a fault", zap.Error(err))
+		return exitError{exitFault, nil} // it has been reported, once
+	}
+	d.logger.Info("stopped")
+	return nil
+}
+
+// flushEvents sends the queued Events, within a time limit.
+func (d *daemon) flushEvents(ctx context.Context) {
+	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	if lost := d.events.Close(flush); lost != nil {
+		d.logger.Warn("events were lost", zap.Error(lost))
+	}
+}
+
+func (d *daemon) close() {
+	if err := errors.Join(d.wakers.Close(), d.host.close()); err != nil {
+		d.logger.Warn("closing what was read", zap.Error(err))
+	}
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -116,25 +115,49 @@ func (j *journal) last(t *testing.T) (level, message, fault string) {
 	return line.Level, line.Msg, line.Error
 }
 
-// runCommand is `evictd run` on the machine and against the server, for
-// memory.available alone, with its log in the journal.
-func runCommand(t *testing.T, log *journal, machine, server string) *cobra.Command {
+// running is an `evictd run` in a test.
+type running struct {
+	t    *testing.T
+	log  *journal
+	stop context.CancelFunc // SIGTERM
+	code chan int
+}
+
+// launch starts `evictd run` with the flags, and further ones.
+func launch(t *testing.T, f *runFlags, more ...string) *running {
 	t.Helper()
+	log := newJournal()
 	root := newRootCommand(func(klog.Logger) {})
 	root.SetOut(log)
 	root.SetErr(log)
-	root.SetArgs([]string{
-		"run", "--node-name=node-1", "--http-bind-address=127.0.0.1:0", "--config", configFile(t, memoryOnly),
-		"--host-root", machine, "--kubeconfig", kubeconfigFor(t, server),
-	})
-	return root
+	root.SetArgs(append([]string{
+		"run", "--node-name", f.nodeName, "--http-bind-address", f.address, "--config", f.config, "--host-root", f.hostRoot,
+		"--kubeconfig", f.kubeconfig, "--state-dir", f.stateDir,
+	}, more...))
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	r := &running{t, log, stop, make(chan int, 1)}
+	go func() { r.code <- run(ctx, root) }()
+	return r
 }
 
-// start runs a command until ctx is done and returns a channel for its exit code.
-func start(ctx context.Context, root *cobra.Command) <-chan int {
-	code := make(chan int, 1)
-	go func() { code <- run(ctx, root) }()
-	return code
+// await waits for a line of the log with the message.
+func (r *running) await(message string) {
+	r.t.Helper()
+	r.log.await(patience(r.t), r.t, message)
+}
+
+// ends waits for the end, which has that exit code.
+func (r *running) ends(want int) {
+	r.t.Helper()
+	select {
+	case got := <-r.code:
+		if got != want {
+			r.t.Errorf("ended with %d, want %d:\n%s", got, want, r.log)
+		}
+	case <-patience(r.t).Done():
+		r.t.Fatalf("did not end:\n%s", r.log)
+	}
 }
 
 // patience is how long a test waits for what must come.
@@ -148,40 +171,28 @@ func patience(t *testing.T) context.Context {
 // Without an API server, SIGTERM ends evictd without an error.
 func TestRunEndsWithoutAnAPIServer(t *testing.T) {
 	t.Parallel()
-	log := newJournal()
-	ctx, terminate := context.WithCancel(t.Context())
-	defer terminate()
-	code := start(ctx, runCommand(t, log, machine(t), refusing()))
-	log.await(patience(t), t, "watching the node's pods failed")
-	log.await(patience(t), t, "the API server does not answer; no pod is evicted until it does")
-	terminate()
-	select {
-	case got := <-code:
-		if level, message, fault := log.last(t); got != exitFine || level != "info" || message != "stopped" || fault != "" {
-			t.Errorf("code %d, last line %s %q %q; want 0 and stopped", got, level, message, fault)
-		}
-	case <-patience(t).Done():
-		t.Errorf("still running after SIGTERM:\n%s", log)
+	r := launch(t, flagsFor(t, machine(t), refusing()))
+	r.await("watching the node's pods failed")
+	r.await("the API server does not answer; no pod is evicted until it does")
+	r.stop()
+	r.ends(exitFine)
+	if level, message, fault := r.log.last(t); level != "info" || message != "stopped" || fault != "" {
+		t.Errorf("last line %s %q %q; want stopped", level, message, fault)
 	}
 }
 
 // A fault that ends evictd is reported once, as an error.
 func TestFaultThatEndsRunIsAnError(t *testing.T) {
 	t.Parallel()
-	log := newJournal()
 	server := answering(t, apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "node-1"))
-	code := start(t.Context(), runCommand(t, log, machine(t), server))
-	select {
-	case got := <-code:
-		level, message, fault := log.last(t)
-		if got != exitFault || level != "error" || message != "stopped by a fault" || !strings.Contains(fault, "check --node-name") {
-			t.Errorf("code %d, last line %s %q %q; want 1 and the fault", got, level, message, fault)
-		}
-		if n := strings.Count(log.String(), "check --node-name"); n != 1 {
-			t.Errorf("said %d times, want once:\n%s", n, log)
-		}
-	case <-patience(t).Done():
-		t.Fatalf("did not end:\n%s", log)
+	r := launch(t, flagsFor(t, machine(t), server))
+	r.ends(exitFault)
+	level, message, fault := r.log.last(t)
+	if level != "error" || message != "stopped by a fault" || !strings.Contains(fault, "check --node-name") {
+		t.Errorf("last line %s %q %q; want the fault", level, message, fault)
+	}
+	if n := strings.Count(r.log.String(), "check --node-name"); n != 1 {
+		t.Errorf("said %d times, want once:\n%s", n, r.log)
 	}
 }
 
@@ -267,12 +278,29 @@ func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := build(t.Context(), flags, loaded, logger)
+	d, err := build(flags, loaded, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.close)
 	return d
+}
+
+// inBackground runs parts of evictd until the end of the test, with the context that it returns.
+func inBackground(t *testing.T, parts ...func(context.Context) error) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running errgroup.Group
+	for _, part := range parts {
+		running.Go(func() error { return part(ctx) })
+	}
+	t.Cleanup(func() {
+		cancel()
+		if fault := running.Wait(); fault != nil {
+			t.Error(fault)
+		}
+	})
+	return ctx
 }
 
 // A configuration that cannot be applied because a part of the host is temporarily missing
@@ -282,15 +310,7 @@ func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 	root := machine(t, "var/lib/kubelet")
 	d := builtDaemon(t, flagsFor(t, root, refusing()), newJournal())
 	loaded := d.inForce.Load()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- d.agent.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if fault := <-ended; fault != nil {
-			t.Error(fault)
-		}
-	})
+	ctx := inBackground(t, d.agent.Run)
 	wanted, err := config.Parse([]byte(head + "evictionHard: {nodefs.available: 10%}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -322,16 +342,7 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 	t.Cleanup(server.Close)
 	log, flags := newJournal(), flagsFor(t, machine(t), server.URL)
 	d := builtDaemon(t, flags, log)
-	ctx, cancel := context.WithCancel(t.Context())
-	var parts errgroup.Group
-	parts.Go(func() error { return d.agent.Run(ctx) })
-	parts.Go(func() error { return d.followConfiguration(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		if fault := parts.Wait(); fault != nil {
-			t.Error(fault)
-		}
-	})
+	inBackground(t, d.agent.Run, d.followConfiguration)
 	edit := func(text string) {
 		if err := os.WriteFile(flags.config, []byte(memoryOnly+text), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/status"
@@ -56,19 +54,19 @@ func (s *eventsServer) count(what string) (n int) {
 
 // startRig is `evictd run` with a configuration file and a state directory for the test.
 type startRig struct {
-	t                    *testing.T
-	server               *eventsServer
-	url, file, stateDir  string
-	machine, bindAddress string
+	*runFlags
+
+	t      *testing.T
+	server *eventsServer
 }
 
 func newStartRig(t *testing.T) *startRig {
 	t.Helper()
-	r := &startRig{t: t, server: &eventsServer{}, file: configFile(t, ""), stateDir: t.TempDir(), machine: machine(t)}
+	r := &startRig{t: t, server: &eventsServer{}}
 	server := httptest.NewServer(r.server)
 	t.Cleanup(server.Close)
-	r.url = server.URL
-	r.bindAddress = freeAddress(t)
+	r.runFlags = flagsFor(t, machine(t), server.URL)
+	r.stateDir, r.address = t.TempDir(), freeAddress(t)
 	return r
 }
 
@@ -89,42 +87,15 @@ func freeAddress(t *testing.T) string {
 
 func (r *startRig) write(text string) {
 	r.t.Helper()
-	if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)
-	}
-}
-
-// started is one run of it.
-func (r *startRig) start() (log *journal, end func()) {
-	r.t.Helper()
-	log = newJournal()
-	root := newRootCommand(func(klog.Logger) {})
-	root.SetOut(log)
-	root.SetErr(log)
-	root.SetArgs([]string{
-		"run", "--node-name=node-1", "--http-bind-address", r.bindAddress, "--config", r.file, "--state-dir", r.stateDir,
-		"--host-root", r.machine, "--kubeconfig", kubeconfigFor(r.t, r.url),
-	})
-	ctx, cancel := context.WithCancel(r.t.Context())
-	code := start(ctx, root)
-	return log, func() {
-		r.t.Helper()
-		cancel()
-		select {
-		case got := <-code:
-			if got != exitFine {
-				r.t.Errorf("ended with %d:\n%s", got, log)
-			}
-		case <-patience(r.t).Done():
-			r.t.Fatalf("did not end:\n%s", log)
-		}
 	}
 }
 
 // page returns the content of one of evictd's pages.
 func (r *startRig) page(path string) (code int, text string) {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.bindAddress+path, http.NoBody)
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.address+path, http.NoBody)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -147,9 +118,9 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	t.Parallel()
 	r := newStartRig(t)
 	r.write(nonsense)
-	log, end := r.start()
-	log.await(patience(t), t, "configuration refused at the start")
-	log.await(patience(t), t, "evictd does not act")
+	e := launch(t, r.runFlags)
+	e.await("configuration refused at the start")
+	e.await("evictd does not act")
 	if code, _ := r.page("/livez"); code != http.StatusOK {
 		t.Errorf("/livez: %d", code)
 	}
@@ -163,12 +134,13 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 		t.Errorf("/metrics:\n%s", text)
 	}
 	r.write(memoryOnly)
-	log.await(patience(t), t, "configuration applied")
+	e.await("configuration applied")
 	code, page := r.page("/debug/status")
 	if d, err := status.Read(strings.NewReader(page)); code != http.StatusOK || err != nil || d.NodeName != "node-1" || d.Summary.Mode == "" {
 		t.Errorf("/debug/status: %d, %v: %s", code, err, page)
 	}
-	end()
+	e.stop()
+	e.ends(exitFine)
 	if r.server.count("Node ConfigurationRefused") != 1 || r.server.count("Pod ConfigurationRefused") != 1 {
 		t.Errorf("Events %v", r.server.told)
 	}
@@ -183,13 +155,14 @@ func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
 	t.Parallel()
 	r := newStartRig(t)
 	r.write(memoryOnly + "dryRun: false\nlimits: {evictionsPerMinute: 3}\n")
-	log, end := r.start()
-	log.await(patience(t), t, "started")
-	end()
+	e := launch(t, r.runFlags)
+	e.await("started")
+	e.stop()
+	e.ends(exitFine)
 	r.write(nonsense)
-	log, end = r.start()
-	log.await(patience(t), t, "started")
-	log.await(patience(t), t, "configuration refused at the start")
+	e = launch(t, r.runFlags)
+	e.await("started")
+	e.await("configuration refused at the start")
 	code, text := r.page("/readyz")
 	if code != http.StatusServiceUnavailable || !strings.Contains(text, insteadLast) || !strings.Contains(text, "nonsense") {
 		t.Errorf("/readyz: %d %s", code, text)
@@ -202,14 +175,15 @@ func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
 		t.Errorf("the last valid configuration is lost: %+v, %v", last, err)
 	}
 	r.write(memoryOnly + "dryRun: false\nlimits: {evictionsPerMinute: 3}\n")
-	log.await(patience(t), t, "configuration applied")
+	e.await("configuration applied")
 	if _, text := r.page("/metrics"); !strings.Contains(text, `evictd_dry_run_reason{reason="Configured"} 0`) {
 		t.Error("its configuration says that it does not act")
 	}
 	if _, text := r.page("/readyz"); strings.Contains(text, "refused") {
 		t.Errorf("/readyz: %s", text)
 	}
-	end()
+	e.stop()
+	e.ends(exitFine)
 }
 
 // A missing file is a fault of the flags, and a last configuration that cannot be read does
@@ -217,10 +191,10 @@ func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
 func TestStartWithoutAFile(t *testing.T) {
 	t.Parallel()
 	r := newStartRig(t)
-	if err := os.Remove(r.file); err != nil {
+	if err := os.Remove(r.config); err != nil {
 		t.Fatal(err)
 	}
-	code, _, stderr := call(t, "run", "--node-name=n", "--config", r.file, "--state-dir", r.stateDir)
+	code, _, stderr := call(t, "run", "--node-name=n", "--config", r.config, "--state-dir", r.stateDir)
 	if code != exitFault || !strings.Contains(stderr, "no such file") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
@@ -228,12 +202,13 @@ func TestStartWithoutAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.write(nonsense)
-	log, end := r.start()
-	log.await(patience(t), t, "configuration refused at the start")
+	e := launch(t, r.runFlags)
+	e.await("configuration refused at the start")
 	if _, text := r.page("/readyz"); !strings.Contains(text, insteadIdle) {
 		t.Errorf("/readyz: %s", text)
 	}
-	end()
+	e.stop()
+	e.ends(exitFine)
 }
 
 // A rejected edit is a sentence on /readyz that does not fail it; one at the start fails it.

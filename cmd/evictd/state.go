@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,15 +12,10 @@ import (
 	"github.com/evictd/evictd/internal/state"
 )
 
-// nodeTimeout is how long the start waits for the node's UID, where there is a state file to
-// compare it with. An API server that is not available must not delay the monitoring of the
-// node.
-const nodeTimeout = time.Second
-
 // remember gives the agent the state that the previous container wrote to the state
 // directory, and a store that writes there. Without a directory, or a boot ID to identify
 // it, there is neither.
-func (d *daemon) remember(ctx context.Context, options *agent.Options) {
+func (d *daemon) remember(options *agent.Options) {
 	dir := d.flags.stateDir
 	if dir == "" {
 		return // a check says what follows
@@ -32,26 +25,10 @@ func (d *daemon) remember(ctx context.Context, options *agent.Options) {
 		d.logger.Warn("starting without a state, and none is written", zap.Error(err))
 		return
 	}
-	own := state.Identity{BootID: bootID, NodeUID: d.nodeUID(ctx, dir)}
+	own := state.Identity{BootID: bootID}
 	failed := func(what state.Failure, err error) { d.recorder.Failed(string(what), err) }
-	d.state = state.NewStore(state.Options{Dir: dir, Identity: own, Now: time.Now, OnFailure: failed})
-	options.Memory = d.state
+	options.Memory = state.NewStore(state.Options{Dir: dir, Identity: own, Now: time.Now, OnFailure: failed})
 	options.Remembered = d.loadState(dir, own)
-}
-
-// nodeUID returns the UID of the node; "" where there is no file to compare it with, or the
-// API server does not return it in time.
-func (d *daemon) nodeUID(ctx context.Context, dir string) string {
-	if _, err := os.Stat(filepath.Join(dir, state.FileName)); err != nil {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
-	defer cancel()
-	node, err := d.clients.getNode(ctx, d.flags.nodeName)
-	if err != nil {
-		return "" // the check of the node that follows reports why
-	}
-	return string(node.UID)
 }
 
 // loadState returns the state of the previous container; nil where there is none, and the
@@ -72,11 +49,4 @@ func (d *daemon) loadState(dir string, own state.Identity) *agent.State {
 		d.logger.Warn("the state of the container before is not used: the start is a careful one", zap.Error(err))
 	}
 	return nil
-}
-
-// foundNode passes the node's UID to the store, once it is known.
-func (d *daemon) foundNode(uid string) {
-	if d.state != nil {
-		d.state.SetNodeUID(uid)
-	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +34,7 @@ func booted(t *testing.T, bootID string) (root, dir string) {
 // The use of the state directory at startup, in one line of the log.
 func TestStateDirectoryAtTheStart(t *testing.T) {
 	t.Parallel()
-	whole, err := state.Encode(agent.State{}, state.Identity{BootID: "boot-1", NodeUID: "uid"}, time.Now())
+	whole, err := state.Encode(agent.State{}, state.Identity{BootID: "boot-1"}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,18 +78,12 @@ func TestStateDirectoryAtTheStart(t *testing.T) {
 func TestStateIsWrittenAtTheEnd(t *testing.T) {
 	t.Parallel()
 	root, dir := booted(t, "boot-1")
-	log := newJournal()
-	ctx, terminate := context.WithCancel(t.Context())
-	defer terminate()
-	command := runCommand(t, log, root, refusing())
-	command.SetArgs([]string{
-		"run", "--node-name=node-1", "--http-bind-address=127.0.0.1:0", "--config", configFile(t, memoryOnly),
-		"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing()), "--state-dir", dir,
-	})
-	code := start(ctx, command)
-	log.await(patience(t), t, "watching the node's pods failed")
-	terminate()
-	<-code
+	flags := flagsFor(t, root, refusing())
+	flags.stateDir = dir
+	r := launch(t, flags)
+	r.await("watching the node's pods failed")
+	r.stop()
+	r.ends(exitFine)
 	// The end does not wait for a slow disk, and here the write goes on after it.
 	limit, poll := patience(t), time.NewTicker(10*time.Millisecond)
 	defer poll.Stop()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -28,28 +27,21 @@ const (
 )
 
 func newStatusCommand() *cobra.Command {
-	var address, output string
-	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Print what the evictd of this pod knows: signals, what is in flight, who is next, back-offs, decisions",
-		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != formatTable && output != formatJSON {
-				return usageError{fmt.Errorf("--output %q: write table or json", output)}
-			}
-			d, text, err := askStatus(cmd.Context(), address, &status.Query{})
-			if err != nil {
-				return err
-			}
-			if output == formatJSON {
-				_, err = cmd.OutOrStdout().Write(text)
-				return err
-			}
-			return d.WriteTable(cmd.OutOrStdout())
-		},
-	}
+	address, output := "", formatTable
+	const short = "Print what the evictd of this pod knows: signals, what is in flight, who is next, back-offs, decisions"
+	cmd := newCommand("status", short, func(cmd *cobra.Command) error {
+		d, text, err := askStatus(cmd.Context(), address, &status.Query{})
+		if err != nil {
+			return err
+		}
+		if output == formatJSON {
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		}
+		return d.WriteTable(cmd.OutOrStdout())
+	})
 	addAddress(cmd.Flags(), &address)
-	cmd.Flags().StringVarP(&output, "output", "o", formatTable, "table or json")
+	addChoice(cmd, &output, "output", "o", "table or json", formatTable, formatJSON)
 	return cmd
 }
 
@@ -65,7 +57,7 @@ func askStatus(ctx context.Context, address string, q *status.Query) (*status.Do
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	text, err := fetch(ctx, "http://"+dialed(address)+status.Path+"?"+q.String())
+	text, err := fetch(ctx, "http://"+address+status.Path+"?"+q.String())
 	if err != nil {
 		return nil, nil, fmt.Errorf("asking evictd at %s: %w; run this in the pod of a running evictd, or name where it serves by --http-bind-address", address, err)
 	}
@@ -99,28 +91,11 @@ func addressOf(commandLine string) string {
 	if err != nil || len(words) < 2 || words[1] != "run" {
 		return defaultAddress
 	}
-	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	address := flags.String("http-bind-address", defaultAddress, "")
-	if flags.Parse(words[2:]) != nil {
+	command := newRunCommand(nil)
+	if command.ParseFlags(words[2:]) != nil {
 		return defaultAddress
 	}
-	return *address
-}
-
-// dialed returns the address by which a listener at an address is reached from its own network namespace.
-func dialed(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	switch ip := net.ParseIP(host); {
-	case host == "" || ip.Equal(net.IPv4zero):
-		host = "127.0.0.1"
-	case ip.Equal(net.IPv6zero):
-		host = "::1"
-	}
-	return net.JoinHostPort(host, port)
+	return command.Flag("http-bind-address").Value.String()
 }
 
 // status returns the document of this evictd, for those who ask it.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/klog/v2"
 )
 
@@ -31,46 +30,47 @@ const signalNames = "name one of memory.available, kubeletMemory.available, allo
 // fault and its fix.
 func TestWrongCallsSayWhatToDo(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
-	where := []string{"--config", "c", "--node-name", "n"}
-	for name, test := range map[string]struct {
-		args []string
-		want []string
-	}{
-		"no command":           {nil, []string{"name a command: completion, config, doctor, rank, run, status or version (see evictd --help)"}},
-		"no such command":      {[]string{"evict"}, []string{`no command "evict": name a command: completion, config, doctor, rank, run, status or version (see evictd --help)`}},
-		"no such config":       {[]string{"config", "show"}, []string{`no command "show": name a command: defaults or validate (see evictd config --help)`}},
-		"no such shell":        {[]string{"completion", "tcsh"}, []string{"name one shell: bash, zsh or fish (see evictd completion --help)"}},
-		"validate nothing":     {[]string{"config", "validate"}, []string{"name one configuration file, not 0: evictd config validate FILE"}},
-		"validate two":         {[]string{"config", "validate", "a", "b"}, []string{"name one configuration file, not 2: evictd config validate FILE"}},
-		"arguments":            {[]string{"run", "x"}, []string{`run takes no arguments and got "x" (see evictd run --help)`}},
-		"unknown flag":         {[]string{"rank", "--colour"}, []string{"unknown flag: --colour (see evictd rank --help)"}},
-		"flag without a value": {[]string{"run", "--config"}, []string{"flag needs an argument: --config (see evictd run --help)"}},
-		"flag of another type": {[]string{"run", "--dry-run=maybe"}, []string{`--dry-run "maybe": not a bool (see evictd run --help)`}},
-		"two flags missing": {[]string{"run"}, []string{
-			"--config is missing: name the configuration file",
-			"--node-name is missing and $NODE_NAME is not set: name the node",
-		}},
-		"log level":     {append([]string{"run", "--log-level=loud"}, where...), []string{`--log-level "loud": write debug, info, warn or error`}},
-		"mute level":    {append([]string{"run", "--log-level=fatal"}, where...), []string{`--log-level "fatal": write debug, info, warn or error`}},
-		"log format":    {append([]string{"run", "--log-format=xml"}, where...), []string{`--log-format "xml": write json or console`}},
-		"status output": {[]string{"status", "-oyaml"}, []string{`--output "yaml": write table or json`}},
-		"output":        {[]string{"rank", "-oxml"}, []string{`--output "xml": write table, wide, json or yaml`}},
-		"signal":        {[]string{"rank", "--signal=memory"}, []string{`--signal "memory": no such signal; ` + signalNames}},
-		"stall signal":  {[]string{"rank", "--signal=memory.stall"}, []string{`--signal "memory.stall": no pod uses stall time; in a stall pods go in the order of memory.available; ` + signalNames}},
+	for line, want := range map[string]string{
+		"":                           "name a command: completion, config, doctor, rank, run, status or version (see evictd --help)",
+		"evict":                      `no command "evict": name a command: completion, config, doctor, rank, run, status or version (see evictd --help)`,
+		"config":                     "name a command: defaults or validate (see evictd config --help)",
+		"config show":                `no command "show": name a command: defaults or validate (see evictd config --help)`,
+		"completion tcsh":            `no command "tcsh": name a command: bash, fish, powershell or zsh (see evictd completion --help)`,
+		"config validate":            "name one configuration file, not 0: evictd config validate FILE",
+		"config validate a b":        "name one configuration file, not 2: evictd config validate FILE",
+		"run x":                      `run takes no arguments and got "x" (see evictd run --help)`,
+		"run --config":               "flag needs an argument: --config (see evictd run --help)",
+		"run --dry-run=maybe":        `--dry-run "maybe": not a bool (see evictd run --help)`,
+		"run":                        "--config is missing: name the configuration file\nevictd: --node-name is missing and $NODE_NAME is not set: name the node",
+		"run --log-level=loud":       `--log-level "loud": write debug, info, warn or error (see evictd run --help)`,
+		"run --log-level=fatal":      `--log-level "fatal": write debug, info, warn or error (see evictd run --help)`,
+		"run --log-format=xml":       `--log-format "xml": write json or console (see evictd run --help)`,
+		"status -oyaml":              `--output "yaml": write table or json (see evictd status --help)`,
+		"version -oyaml":             `--output "yaml": write text or json (see evictd version --help)`,
+		"doctor -oyaml":              `--output "yaml": write table or json (see evictd doctor --help)`,
+		"doctor":                     "--node-name is missing and $NODE_NAME is not set: name the node",
+		"doctor n":                   `doctor takes no arguments and got "n" (see evictd doctor --help)`,
+		"doctor --dry-run":           "unknown flag: --dry-run (see evictd doctor --help)",
+		"doctor --state-dir":         "flag needs an argument: --state-dir (see evictd doctor --help)",
+		"rank --colour":              "unknown flag: --colour (see evictd rank --help)",
+		"rank -oxml":                 `--output "xml": write table, wide, json or yaml (see evictd rank --help)`,
+		"rank --signal=memory":       `--signal "memory": no such signal; ` + signalNames,
+		"rank --signal=memory.stall": `--signal "memory.stall": no pod uses stall time; in a stall pods go in the order of memory.available; ` + signalNames,
+		"rank --snapshot s --http-bind-address :1": "--snapshot and --http-bind-address do not go together: no evictd is asked",
+		"rank --snapshot s --save x":               "--snapshot and --save do not go together: it is saved already: copy the file",
+		"rank --why a/b -o json":                   "--why and --output do not go together: the story is prose; leave --output out",
+		"rank --save - -o wide":                    "--save - writes the document to stdout and no ranking: leave --output and --why out, or name a file",
+		"rank --why web":                           `--why "web": write NAMESPACE/POD`,
+		"rank --why=":                              `--why "": write NAMESPACE/POD`,
+		"rank --save=":                             "--save is empty: name a file, or - for stdout",
+		"rank --snapshot=":                         "--snapshot is empty: name a file, or - for stdin",
+		"rank --config c":                          "--config is for --snapshot: a running evictd ranks by its own configuration",
+		"rank --host-root /host":                   "unknown flag: --host-root (see evictd rank --help)",
 	} {
-		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := call(t, test.args...)
-			want := ""
-			for _, line := range test.want {
-				want += "evictd: " + line + "\n"
-			}
-			if diff := cmp.Diff(want, stderr); diff != "" {
-				t.Errorf("stderr (-want +got):\n%s", diff)
-			}
-			if code != exitUsage || stdout != "" {
-				t.Errorf("code %d, stdout %q; want 2 and nothing", code, stdout)
-			}
-		})
+		code, stdout, stderr := call(t, strings.Fields(line)...)
+		if code != exitUsage || stdout != "" || stderr != "evictd: "+want+"\n" {
+			t.Errorf("evictd %s: code %d, stdout %q, stderr %q; want 2, nothing and %q", line, code, stdout, stderr, want)
+		}
 	}
 }
 
@@ -88,26 +88,18 @@ func writeFile(t *testing.T, name, content string) string {
 
 func TestUnusableKubeconfigs(t *testing.T) {
 	t.Parallel()
+	const noServer = "leads to no server; name the file that kubectl uses, or set another by kubectl config use-context"
 	for name, test := range map[string]struct{ content, want string }{
-		"empty":      {"", "it names no cluster; name the file that kubectl uses"},
-		"other kind": {head, "its kind is not Config of apiVersion v1; name a kubeconfig"},
-		"not YAML":   {": [", "name a kubeconfig that can be read"},
-		"no context": {
-			kubeconfigHead + "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n",
-			"it has no current-context; set one, for example by kubectl config use-context",
-		},
-		"another context": {
-			kubeconfigHead + "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncurrent-context: x\n",
-			`its current-context "x" is not among its contexts; set one that is, for example by kubectl config use-context`,
-		},
+		"empty":           {"", noServer},
+		"other kind":      {head, "its kind is not Config of apiVersion v1; name a kubeconfig"},
+		"not YAML":        {": [", "name a kubeconfig that can be read"},
+		"no context":      {kubeconfigHead + "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n", noServer},
+		"another context": {kubeconfigHead + "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncurrent-context: x\n", noServer},
 		"another cluster": {
 			kubeconfigHead + "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: d}}]\n",
-			`its context "x" leads to no server; give it the name of a cluster that has one`,
+			noServer,
 		},
-		"no server": {
-			kubeconfigHead + "clusters: [{name: c, cluster: {}}]\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n",
-			`its context "x" leads to no server; give it the name of a cluster that has one`,
-		},
+		"no server": {kubeconfigHead + "clusters: [{name: c, cluster: {}}]\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n", noServer},
 		"no certificate": {
 			kubeconfigHead + "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1', certificate-authority: none.pem}}]\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n",
 			"no such file or directory; fix it so that kubectl can use it",

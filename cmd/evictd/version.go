@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -38,28 +37,19 @@ type buildInfo struct {
 }
 
 func newVersionCommand() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := buildInfo{buildVersion(), revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			switch output {
-			case "":
-				source := ""
-				if b.Revision != "" {
-					source = b.Revision + ", "
-				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "evictd %s (%s%s, %s)\n", b.Version, source, b.GoVersion, b.Platform)
-				return err
-			case "json":
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
-			default:
-				return usageError{fmt.Errorf("--output %q: leave it out or write json", output)}
-			}
-		},
-	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json for machines")
+	output := "text"
+	cmd := newCommand("version", "Print the version", func(cmd *cobra.Command) error {
+		b := buildInfo{buildVersion(), revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+		if output == formatJSON {
+			return writeJSON(cmd.OutOrStdout(), b)
+		}
+		source := ""
+		if b.Revision != "" {
+			source = b.Revision + ", "
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "evictd %s (%s%s, %s)\n", b.Version, source, b.GoVersion, b.Platform)
+		return err
+	})
+	addChoice(cmd, &output, "output", "o", "text, or json for machines", "text", formatJSON)
 	return cmd
 }

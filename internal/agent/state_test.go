@@ -22,7 +22,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-func thisBoot() state.Identity { return state.Identity{BootID: "boot", NodeUID: "node"} }
+func thisBoot() state.Identity { return state.Identity{BootID: "boot"} }
 
 // inDoubtOn returns a request whose outcome is not known, about a filesystem.
 func inDoubtOn(uid string, device uint64) *decide.InDoubt {

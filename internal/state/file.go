@@ -40,13 +40,10 @@ const MaxSize = 256 << 10
 // corrected is set back by less.
 const futureTolerance = time.Minute
 
-// Identity says which boot of which node a file belongs to.
+// Identity says which boot a file belongs to, and so which machine: two never have one boot ID.
 type Identity struct {
 	// BootID is the kernel's, which each boot makes anew.
 	BootID string `json:"bootID"`
-	// NodeUID is the UID of the Node object; "" where it is not known, and then it is not
-	// compared: two machines never have one boot ID.
-	NodeUID string `json:"nodeUID,omitempty"`
 }
 
 // BootID returns the ID of this boot, below the directory at which the host's /proc is
@@ -89,7 +86,7 @@ func Load(dir string, own Identity, now time.Time, into any) error {
 }
 
 // Decode reads the state in a file's text, strictly: what evictd did not write is refused as a whole,
-// and so is what belongs to another boot, another node or the future.
+// and so is what belongs to another boot or the future.
 func Decode(text []byte, own Identity, now time.Time, into any) error {
 	var d document
 	err := unmarshal(text, &d)
@@ -110,16 +107,13 @@ func unmarshal(text []byte, into any) error {
 	return errors.Join(append(strict, err)...)
 }
 
-// belongs returns an error unless the file is of this version and this boot of this node, and not of the
-// future.
+// belongs returns an error unless the file is of this version and this boot, and not of the future.
 func (d *document) belongs(own Identity, now time.Time) error {
 	switch ahead := d.Written.Sub(now); {
 	case d.Version != version:
 		return fmt.Errorf("it has version %d, and this evictd reads version %d", d.Version, version)
 	case d.BootID != own.BootID:
 		return fmt.Errorf("it is of boot %q, and this is %q", d.BootID, own.BootID)
-	case d.NodeUID != "" && own.NodeUID != "" && d.NodeUID != own.NodeUID:
-		return fmt.Errorf("it is of the node with UID %q, and this is %q", d.NodeUID, own.NodeUID)
 	case ahead > futureTolerance:
 		return fmt.Errorf("it was written %v in the future", ahead.Round(time.Second))
 	}

@@ -15,7 +15,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-func thisBoot() Identity { return Identity{BootID: "boot", NodeUID: "node"} }
+func thisBoot() Identity { return Identity{BootID: "boot"} }
 
 // note is what a test keeps.
 type note struct {
@@ -87,9 +87,7 @@ func TestWhatIsNotUsedAndWhy(t *testing.T) {
 		"another version":           {replaced(`"version":3`, `"version":2,"more":1`), thisBoot(), noon(), "it has version 2, and this evictd reads version 3"},
 		"no version":                {replaced(`"version":3,`, ""), thisBoot(), noon(), "it has version 0"},
 		"too large":                 {strings.Repeat(" ", 2*MaxSize) + whole, thisBoot(), noon(), "decoding the state file: "},
-		"another boot":              {whole, Identity{BootID: "another", NodeUID: "node"}, noon(), `it is of boot "boot", and this is "another"`},
-		"another node":              {whole, Identity{BootID: "boot", NodeUID: "another"}, noon(), `of the node with UID "node"`},
-		"a node that is not known":  {whole, Identity{BootID: "boot"}, noon(), ""},
+		"another boot":              {whole, Identity{BootID: "another"}, noon(), `it is of boot "boot", and this is "another"`},
 		"from the future":           {whole, thisBoot(), noon().Add(-futureTolerance - time.Second), "it was written 1m1s in the future"},
 		"a corrected clock":         {whole, thisBoot(), noon().Add(-futureTolerance), ""},
 		"as it was":                 {whole, thisBoot(), noon().Add(time.Hour), ""},

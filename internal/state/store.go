@@ -32,7 +32,7 @@ func Failures() []Failure { return []Failure{WriteFailed, WriteSlow} }
 type Options struct {
 	// Dir is the directory of the file. It must be there.
 	Dir string
-	// Identity is this boot and node.
+	// Identity is this boot.
 	Identity Identity
 	// Now is the clock.
 	Now func() time.Time
@@ -62,13 +62,6 @@ type waiting struct {
 // NewStore returns a store that has written nothing. It starts no goroutine: the writer runs
 // while there is something to write.
 func NewStore(options Options) *Store { return &Store{options: options} }
-
-// SetNodeUID says what the node's UID is, once it is known.
-func (s *Store) SetNodeUID(uid string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.options.Identity.NodeUID = uid
-}
 
 // Save writes the state in place of the one before. It does not wait; what it returns waits until
 // the state was written, or could not be: for [Patience] at most, and not at all while a write takes
@@ -100,9 +93,9 @@ func (s *Store) Save(state any) (kept func()) {
 
 // write writes what is next until there is nothing more.
 func (s *Store) write() {
-	for next, own := s.take(); next != nil; next, own = s.take() {
+	for next := s.take(); next != nil; next = s.take() {
 		slow := time.AfterFunc(Patience, func() { s.options.OnFailure(WriteSlow, nil) }) // while it lasts: it may hang
-		err := s.replace(next.state, own)
+		err := s.replace(next.state)
 		slow.Stop()
 		if err != nil {
 			s.options.OnFailure(WriteFailed, err)
@@ -111,19 +104,19 @@ func (s *Store) write() {
 	}
 }
 
-// take returns what is next, of which node it is, and begins its time; nil ends the writer.
-func (s *Store) take() (next *waiting, own Identity) {
+// take returns what is next, and begins its time; nil ends the writer.
+func (s *Store) take() (next *waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next, s.next, s.since = s.next, nil, s.options.Now()
 	if next == nil {
 		s.since = time.Time{}
 	}
-	return next, s.options.Identity
+	return next
 }
 
 // replace puts a state in place of the one before, unless it is the same.
-func (s *Store) replace(state any, own Identity) error {
+func (s *Store) replace(state any) error {
 	body, err := json.Marshal(state)
 	if err != nil {
 		return fmt.Errorf("encoding the state: %w", err)
@@ -131,9 +124,9 @@ func (s *Store) replace(state any, own Identity) error {
 	if bytes.Equal(body, s.written) {
 		return nil
 	}
-	text, err := Encode(json.RawMessage(body), own, s.options.Now())
+	text, err := Encode(json.RawMessage(body), s.options.Identity, s.options.Now())
 	if err == nil {
-		err = replaceFile(filepath.Join(s.options.Dir, FileName), text)
+		err = Replace(filepath.Join(s.options.Dir, FileName), text)
 	}
 	if err == nil {
 		s.written = body
@@ -141,14 +134,14 @@ func (s *Store) replace(state any, own Identity) error {
 	return err
 }
 
-// replaceFile puts a file in place of the one before.
-func replaceFile(path string, text []byte) error {
+// Replace puts a file in place of the one before, so that a reader sees the one or the other.
+func Replace(path string, text []byte) error {
 	fresh := path + ".new" // one name: what a process that was killed leaves is overwritten
 	if err := os.WriteFile(fresh, text, 0o600); err != nil {
-		return fmt.Errorf("writing the state file: %w", err)
+		return fmt.Errorf("writing a file of the state directory: %w", err)
 	}
 	if err := os.Rename(fresh, path); err != nil {
-		return fmt.Errorf("replacing the state file: %w", err)
+		return fmt.Errorf("replacing a file of the state directory: %w", err)
 	}
 	return nil
 }
@@ -158,7 +151,7 @@ func replaceFile(path string, text []byte) error {
 // states cannot be kept there.
 func Try(dir string) error {
 	path := filepath.Join(dir, FileName+".try")
-	if err := replaceFile(path, make([]byte, MaxSize)); err != nil {
+	if err := Replace(path, make([]byte, MaxSize)); err != nil {
 		_ = os.Remove(path + ".new") // it may be there in part, as where the volume is full
 		return err
 	}
