@@ -54,12 +54,16 @@ func TestComponents(t *testing.T) {
 		recursively  []string // the mounts below which nothing can be written to either
 	}{
 		"disk-node": {
-			[]corev1.Capability{"DAC_READ_SEARCH", "SYS_PTRACE"}, "logs", "/var/log/pods", corev1.HostPathDirectory,
-			nil, []string{"/host/proc", "/host/sys/fs/cgroup"},
+			[]corev1.Capability{"DAC_READ_SEARCH", "SYS_PTRACE"},
+			"logs", "/var/log/pods", corev1.HostPathDirectory,
+			nil,
+			[]string{"/host/proc", "/host/sys/fs/cgroup"},
 		},
 		"kubepods-trigger": {
-			[]corev1.Capability{"SYS_RESOURCE"}, "kubepods-pressure", pressure, corev1.HostPathFile,
-			[]string{"/host" + pressure}, []string{"/host/"},
+			[]corev1.Capability{"SYS_RESOURCE"},
+			"kubepods-pressure", pressure, corev1.HostPathFile,
+			[]string{"/host" + pressure},
+			[]string{"/host/"},
 		},
 	} {
 		t.Run(component, func(t *testing.T) {

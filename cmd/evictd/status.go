@@ -91,11 +91,13 @@ func addressOf(commandLine string) string {
 	if err != nil || len(words) < 2 || words[1] != "run" {
 		return defaultAddress
 	}
-	command := newRunCommand(nil)
-	if command.ParseFlags(words[2:]) != nil {
+	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	address := flags.String("http-bind-address", defaultAddress, "")
+	if flags.Parse(words[2:]) != nil {
 		return defaultAddress
 	}
-	return command.Flag("http-bind-address").Value.String()
+	return *address
 }
 
 // status returns the document of this evictd, for those who ask it.
