@@ -69,7 +69,7 @@ func (n *world) sent(want ...string) {
 }
 
 func TestBestEffort(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		setUp func(n *world)
 		want  []string // after both were refused
 		came  decide.BestEffort
@@ -79,12 +79,20 @@ func TestBestEffort(t *testing.T) {
 		return func(n *world) { n.keeps(outcomes) }
 	}
 	alone, oneof3 := []string{"delete alone"}, []string{"delete oneof3"}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"the least violated budget's pod is evicted, and no other": {func(*world) {}, oneof3, decide.BestEffortDeleted},
-		"respect: no pod":                          {func(n *world) { n.policy.BestEffort = false }, nil, decide.BestEffortNone},
-		"soft pressure: no pod":                    {func(n *world) { n.policy.Thresholds[0].Hard = false }, nil, decide.BestEffortNone},
-		"equal shares: the first of the ranking":   {budget(evict.Budget{Desired: 6, Healthy: 5}), alone, decide.BestEffortDeleted},    // two of six short, as one of three
-		"by share and not by count":                {budget(evict.Budget{Desired: 100, Healthy: 90}), alone, decide.BestEffortDeleted}, // eleven short
+		"respect: no pod": {
+			func(n *world) { n.policy.BestEffort = false }, nil, decide.BestEffortNone,
+		},
+		"soft pressure: no pod": {
+			func(n *world) { n.policy.Thresholds[0].Hard = false }, nil, decide.BestEffortNone,
+		},
+		"equal shares: the first of the ranking": { // two of six short, as one of three
+			budget(evict.Budget{Desired: 6, Healthy: 5}), alone, decide.BestEffortDeleted,
+		},
+		"by share and not by count": { // eleven short
+			budget(evict.Budget{Desired: 100, Healthy: 90}), alone, decide.BestEffortDeleted,
+		},
 		"a budget that wants none is not violated": {budget(evict.Budget{}), alone, decide.BestEffortDeleted},
 		"a pod that is not ready takes nothing from its budget": {func(n *world) {
 			n.budgets["shop/alone"] = evict.Budget{Desired: 4, Healthy: 3} // a quarter with it and without
@@ -98,18 +106,28 @@ func TestBestEffort(t *testing.T) {
 				return evict.Result{Outcome: evict.BudgetPending, Budget: r.Name, RetryAfter: 10 * time.Second}
 			}
 		}, oneof3, decide.BestEffortDeleted},
-		"a pod that a webhook refused is never deleted": {keeps(map[string]evict.Outcome{"oneof3": evict.Denied}), alone, decide.BestEffortDeleted},
-		"nor a pod that two budgets select":             {keeps(map[string]evict.Outcome{"oneof3": evict.Misconfigured}), alone, decide.BestEffortDeleted},
+		"a pod that a webhook refused is never deleted": {
+			keeps(map[string]evict.Outcome{"oneof3": evict.Denied}), alone, decide.BestEffortDeleted,
+		},
+		"nor a pod that two budgets select": {
+			keeps(map[string]evict.Outcome{"oneof3": evict.Misconfigured}), alone, decide.BestEffortDeleted,
+		},
 		"no budget refused: no pod": {
 			keeps(map[string]evict.Outcome{"alone": evict.Denied, "oneof3": evict.Misconfigured}), nil, decide.BestEffortNone,
 		},
-		"one was accepted: no pod":             {keeps(map[string]evict.Outcome{"oneof3": evict.Evicted}), nil, decide.BestEffortNone},
-		"the API server is overloaded: no pod": {keeps(map[string]evict.Outcome{"oneof3": evict.Throttled}), nil, decide.BestEffortNone},
+		"one was accepted: no pod": {
+			keeps(map[string]evict.Outcome{"oneof3": evict.Evicted}), nil, decide.BestEffortNone,
+		},
+		"the API server is overloaded: no pod": {
+			keeps(map[string]evict.Outcome{"oneof3": evict.Throttled}), nil, decide.BestEffortNone,
+		},
 		"one has ended meanwhile: no pod in this decision": {func(n *world) {
 			n.keeps(map[string]evict.Outcome{"oneof3": evict.Gone})
 			n.goes("oneof3")
 		}, []string{"evict alone", "delete alone"}, decide.BestEffortNone}, // by the second decision
-		"a budget cannot be read: no pod": {func(n *world) { n.unbudgeted = errPlanted() }, nil, decide.BestEffortBudgetUnknown},
+		"a budget cannot be read: no pod": {
+			func(n *world) { n.unbudgeted = errPlanted() }, nil, decide.BestEffortBudgetUnknown,
+		},
 		"a budget that does not exist blocks no pod: its pod is evicted again": {func(n *world) {
 			delete(n.budgets, "shop/alone")
 			answer := n.answer
@@ -133,8 +151,10 @@ func TestBestEffort(t *testing.T) {
 				return result
 			}
 		}, nil, decide.BestEffortBudgetUnknown},
-		"the delete is denied": {keeps(map[string]evict.Outcome{"delete oneof3": evict.Denied}), oneof3, decide.BestEffortRefused},
-	}, func(n *world, _ string, c case_) {
+		"the delete is denied": {
+			keeps(map[string]evict.Outcome{"delete oneof3": evict.Denied}), oneof3, decide.BestEffortRefused,
+		},
+	}, func(n *world, _ string, c variant) {
 		n.keptNode()
 		n.ends = time.Hour
 		c.setUp(n)
@@ -166,16 +186,16 @@ func TestBestEffortThatWouldNotSuffice(t *testing.T) {
 // 50 of a disk are missing. The pod that a webhook denies would have freed enough; a pod that a budget blocks
 // bypasses it only for what is needed.
 func TestBestEffortForADisk(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		kept     int64
 		measured bool // of a third pod
 		deletes  bool
 	}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"less than is missing": {49, true, false},
 		"as much":              {50, true, true},
 		"less than is missing while not all is known": {49, false, false},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.short(pressure.NodeFSAvailable)
 		n.holds("denied", onDisk(100, 1, 1, 1))
 		n.holds("kept", onDisk(c.kept, 1, 1, 1))
@@ -198,27 +218,29 @@ func TestBestEffortForADisk(t *testing.T) {
 
 // The delete is a victim like any other: its record, its booking and its limits.
 func TestBestEffortBooksItsVictim(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		dryRun bool
 		limit  int
 		hold   decide.Hold
 	}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"it counts against the limit":              {false, 1, decide.HoldLimitReached},
 		"it counts against the limit in a dry run": {true, 1, decide.HoldLimitReached},
 		"it is relied on":                          {false, 0, decide.HoldReclaimInProgress},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.keptNode()
 		n.ends = 20 * time.Second
 		n.policy.DryRun, n.policy.HardGrace = c.dryRun, 7
 		n.limit(c.limit, 0)
 		n.watch(15 * time.Second)
 		n.sent("evict alone", "evict oneof3", "delete oneof3")
-		if r := n.evictions[2]; r.UID != "uid-oneof3" || r.GraceSeconds == nil || *r.GraceSeconds != 7 || r.DryRun != c.dryRun {
+		if r := n.evictions[2]; r.UID != "uid-oneof3" || r.GraceSeconds == nil || *r.GraceSeconds != 7 ||
+			r.DryRun != c.dryRun {
 			n.t.Errorf("the delete %+v", r)
 		}
 		d := n.acted()[0]
-		if bypassed := d.Victim().Bypassed; bypassed == nil || *bypassed != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
+		if bypassed := d.Victim().Bypassed; bypassed == nil ||
+			*bypassed != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
 			n.t.Errorf("the record %+v", d)
 		}
 		n.held(c.hold)
@@ -229,28 +251,32 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 // pressure begins. Only the pod that is to be deleted is tried again before that: an old refusal is not relied on,
 // and a pod whose budget has room again is evicted.
 func TestBestEffortChecksBudgetsOnceMore(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		changes func(n *world)
 		now     evict.Outcome
 		want    []string // after the refusals under soft pressure
 	}
 	none := func(*world) {}
 	other := []string{"evict oneof3", "evict alone", "delete alone"}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"it refuses again": {none, evict.BlockedByBudget, []string{"evict oneof3", "delete oneof3"}},
 		"its budget has room": {
 			func(n *world) { n.budgets["shop/oneof3"] = evict.Budget{Desired: 3, Healthy: 4} }, evict.Evicted,
 			[]string{"evict oneof3"},
 		},
-		"its budget was deleted":                                 {func(n *world) { delete(n.budgets, "shop/oneof3") }, evict.Evicted, []string{"evict oneof3"}},
+		"its budget was deleted": {
+			func(n *world) { delete(n.budgets, "shop/oneof3") }, evict.Evicted, []string{"evict oneof3"},
+		},
 		"a webhook denies it by now: the other one, as if alone": {none, evict.Denied, other},
-		"it has gone: the other one, by a new decision":          {func(n *world) { n.goes("oneof3") }, evict.Gone, other},
-		"the API server is overloaded: no pod":                   {none, evict.Throttled, []string{"evict oneof3"}},
-	}, func(n *world, _ string, c case_) {
+		"it has gone: the other one, by a new decision": {
+			func(n *world) { n.goes("oneof3") }, evict.Gone, other,
+		},
+		"the API server is overloaded: no pod": {none, evict.Throttled, []string{"evict oneof3"}},
+	}, func(n *world, _ string, c variant) {
 		n.keptNode()
 		n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false)
 		n.host, n.ends = -60*Mebi, time.Hour
-		n.at(5*time.Second, func() {
+		n.After(5*time.Second, func() {
 			n.host = 0
 			n.keeps(map[string]evict.Outcome{"oneof3": c.now})
 			c.changes(n)
@@ -328,7 +354,8 @@ func TestBestEffortWithoutABudget(t *testing.T) {
 		if reads := len(n.budgetReads); reads < 3 || reads > 5 {
 			t.Errorf("%d budgets read in 35 s, want one every 10 s", reads)
 		}
-		if d := n.decisions[0]; d.Verb != decide.Refused || !strings.Contains(d.Detail, "no pod bypasses a PDB: planted") {
+		if d := n.decisions[0]; d.Verb != decide.Refused ||
+			!strings.Contains(d.Detail, "no pod bypasses a PDB: planted") {
 			t.Errorf("the record does not say why: %+v", d)
 		}
 		if !slices.Contains(n.Holds(), decide.HoldBudgetUnknown) {
@@ -342,7 +369,7 @@ func TestRecoveryMeanwhileKeepsTheBudget(t *testing.T) {
 	story(t, func(n *world) {
 		n.keptNode()
 		n.slow = 5 * time.Second
-		n.at(7*time.Second, func() { n.capacity *= 2 })
+		n.After(7*time.Second, func() { n.capacity *= 2 })
 		n.watch(20 * time.Second)
 		n.sent("evict alone", "evict oneof3")
 		if d := n.last(); !strings.Contains(d.Detail, "recovered meanwhile") {
@@ -381,7 +408,8 @@ func TestBestEffortBesidePodsWithinRequests(t *testing.T) {
 		n.keeps(nil)
 		n.policy.BestEffort = bestEffort
 		n.watch(time.Minute)
-		if got := slices.Compact(n.Victims()); !slices.Equal(got, []string{"exceeds"}) || (n.pod("exceeds") != nil) == bestEffort {
+		if got := slices.Compact(n.Victims()); !slices.Equal(got, []string{"exceeds"}) ||
+			(n.pod("exceeds") != nil) == bestEffort {
 			n.t.Errorf("evicted %v; the pod is there: %v", got, n.pod("exceeds") != nil)
 		}
 	})
@@ -477,8 +505,8 @@ func (n *world) slowCrowd(outcome evict.Outcome) {
 	n.policy.Pacing.Min = 100 * time.Millisecond
 }
 
-// A pod that begins to leak while a plan is carried out is evicted by the next ranking, and not only after all pods of
-// the old one.
+// A pod that begins to leak while a plan is carried out is evicted by the next ranking, and not only after all pods
+// of the old one.
 func TestWalkDoesNotGoOnByAnOldRanking(t *testing.T) {
 	story(t, func(n *world) {
 		n.slowCrowd(evict.Denied)
@@ -501,10 +529,11 @@ func TestQuickWalkIsOneDecision(t *testing.T) {
 	})
 }
 
-// Back-offs are shorter than a series of slow plans: no pod is tried twice before each pod was tried once; then all are
-// tried again.
+// Back-offs are shorter than a series of slow plans: no pod is tried twice before each pod was tried once; then all
+// are tried again.
 func TestSlowRefusalsStarveNoPod(t *testing.T) {
-	each(t, []evict.Outcome{evict.BlockedByBudget, evict.BudgetPending, evict.Denied}, func(n *world, outcome evict.Outcome) {
+	all := []evict.Outcome{evict.BlockedByBudget, evict.BudgetPending, evict.Denied}
+	each(t, all, func(n *world, outcome evict.Outcome) {
 		n.slowCrowd(outcome)
 		n.watch(4 * time.Minute)
 		victims := n.Victims()
@@ -517,8 +546,8 @@ func TestSlowRefusalsStarveNoPod(t *testing.T) {
 	})
 }
 
-// With bestEffort a pod bypasses its budget once all candidates were refused, however long that took. One that arrives
-// while the last candidate is tried is evicted before any budget is bypassed.
+// With bestEffort a pod bypasses its budget once all candidates were refused, however long that took. One that
+// arrives while the last candidate is tried is evicted before any budget is bypassed.
 func TestSlowRefusalsByBudgetsEndInADelete(t *testing.T) {
 	each(t, []bool{false, true}, func(n *world, arrives bool) {
 		n.slowCrowd(evict.BlockedByBudget)
@@ -547,25 +576,25 @@ func TestSlowRefusalsByBudgetsEndInADelete(t *testing.T) {
 // A round is of one pressure, and ends with a victim and when no candidate is left: then the next one begins with the
 // first of the ranking.
 func TestRoundEnds(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		happens func(n *world)
 		during  time.Duration
 		want    []string
 	}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"with its pressure": {func(n *world) {
-			n.at(9*time.Second, func() { n.unsynced = true }) // so that the next decision holds
+			n.After(9*time.Second, func() { n.unsynced = true }) // so that the next decision holds
 			n.takes(15*time.Second, -1000)
-			n.at(20*time.Second, func() { n.unsynced = false })
+			n.After(20*time.Second, func() { n.unsynced = false })
 			n.takes(time.Minute, 1000)
 		}, 72 * time.Second, []string{"p11", "p11"}},
 		"with a victim": {func(n *world) {
 			n.runs("culprit 110/20") // the last but one
 			n.pod("p10").memory = 110 * Mebi
-			n.at(25*time.Second, func() { n.pod("culprit").memory += 30 * Mebi; n.host -= 30 * Mebi })
+			n.After(25*time.Second, func() { n.pod("culprit").memory += 30 * Mebi; n.host -= 30 * Mebi })
 		}, 55 * time.Second, []string{"p11", "p09", "p08", "culprit", "p11"}},
 		"when no candidate is left": {func(n *world) {
-			n.at(9*time.Second, func() {
+			n.After(9*time.Second, func() {
 				for uid, pod := range n.pods {
 					if uid != "uid-p11" {
 						n.host += pod.memory
@@ -574,7 +603,7 @@ func TestRoundEnds(t *testing.T) {
 				}
 			})
 		}, 30 * time.Second, []string{"p11", "p11"}},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.slowCrowd(evict.BudgetPending)
 		c.happens(n)
 		n.watch(c.during)

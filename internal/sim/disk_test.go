@@ -70,27 +70,30 @@ func TestDiskUseThatIsNotKnownEvictsNoPod(t *testing.T) {
 		n.watch(time.Minute)
 		n.evicted()
 		n.held(decide.HoldUsageUnknown)
-		if got := n.disk.asked.Load(); name != "there is no source" && (got < 2 || got > 7 || n.readFault[0] != measure.SourceDisk) {
+		if got := n.disk.asked.Load(); name != "there is no source" && (got < 2 || got > 7 ||
+			n.readFault[0] != measure.SourceDisk) {
 			n.t.Errorf("measured %d times in a minute, want a few times; read errors of %v", got, n.readFault)
 		}
 	})
 }
 
-// Whether a pod filled the disk is unknown when it was not measured completely. A pod is evicted only when what is known
-// would free the 50 that are missing.
+// Whether a pod filled the disk is unknown when it was not measured completely. A pod is evicted only when what is
+// known would free the 50 that are missing.
 func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 	partly := func(counted int64) usage.DiskUse {
 		use := onDisk(counted, 1, 1, 1)
 		use.NodeFS[usage.Layers].BytesKnown = false
 		return use
 	}
-	type case_ struct {
+	type variant struct {
 		measured map[string]usage.DiskUse
 		want     []string
 		detail   string
 	}
-	stories(t, map[string]case_{
-		"one is missing and the other suffices": {map[string]usage.DiskUse{"uid-old": onDisk(50, 1, 1, 1)}, []string{"old"}, ""},
+	stories(t, map[string]variant{
+		"one is missing and the other suffices": {
+			map[string]usage.DiskUse{"uid-old": onDisk(50, 1, 1, 1)}, []string{"old"}, "",
+		},
 		"one is missing and the other does not suffice": {
 			map[string]usage.DiskUse{"uid-old": onDisk(49, 1, 1, 1)},
 			nil,
@@ -103,7 +106,7 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 		"what was counted does not suffice": {
 			map[string]usage.DiskUse{"uid-old": onDisk(5, 1, 1, 1), "uid-new": partly(49)}, nil, "shop/new",
 		},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.short(nodefs)
 		n.runs("new 1/0", "old 1/0")
 		n.disk.measured = c.measured
@@ -117,11 +120,12 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 // Candidates that together do not reach the line of a disk stay: the pods that filled it are not among them. 50 are
 // available.
 func TestDiskThatWasFilledElsewhere(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		line, held int64
 		want       []string
 	}
-	stories(t, map[string]case_{"they reach it": {51, 1, []string{"a"}}, "they do not": {90, 4, nil}}, func(n *world, _ string, c case_) {
+	cases := map[string]variant{"they reach it": {51, 1, []string{"a"}}, "they do not": {90, 4, nil}}
+	stories(t, cases, func(n *world, _ string, c variant) {
 		n.short(nodefs)
 		n.holds("a", inLayers(c.held))
 		n.holds("b", inLayers(0))
@@ -142,7 +146,8 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 // While a pressure lasts, its figures are renewed before they are too old, however long that takes, so that what is
 // said about it does not change to and fro.
 func TestDiskIsMeasuredAgainInTime(t *testing.T) {
-	each(t, []time.Duration{time.Second, 6 * time.Second, decide.DiskTimeout - time.Millisecond}, func(n *world, slow time.Duration) {
+	all := []time.Duration{time.Second, 6 * time.Second, decide.DiskTimeout - time.Millisecond}
+	each(t, all, func(n *world, slow time.Duration) {
 		n.short(nodefs)
 		n.disk.slow = slow
 		n.holds("a", onDisk(9, 1, 1, 1))
@@ -161,13 +166,15 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 	cut.NodeFS[usage.Volumes].BytesKnown = false
 	refused := cut
 	refused.Reason = "counting the emptyDir: permission denied"
-	type case_ struct {
+	type variant struct {
 		another map[string]usage.DiskUse
 		detail  string
 		layers  int64
 	}
-	stories(t, map[string]case_{
-		"it has no figures": {nil, "of 1 pods not all could be measured: shop/broken; of shop/broken: no figures, as of a pod that has not started", 9},
+	stories(t, map[string]variant{
+		"it has no figures": {
+			nil, "of 1 pods not all could be measured: shop/broken; of shop/broken: no figures, as of a pod that has not started", 9,
+		},
 		"rights are missing": {
 			map[string]usage.DiskUse{"uid-broken": refused}, "shop/broken; of shop/broken: counting the emptyDir: permission denied", 13,
 		},
@@ -177,7 +184,7 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 		"the kubelet has not all yet": {
 			map[string]usage.DiskUse{"uid-broken": cut}, "shop/broken; of shop/broken: the kubelet does not have all its figures yet", 13,
 		},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.short(nodefs)
 		n.holds("small", inLayers(9))
 		n.runs("broken 1/0")
@@ -188,8 +195,8 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 	})
 }
 
-// The host fills a disk slowly. Each of the pods reaches the line when it is just missed; where all of them together do
-// not last for 30 s, none goes.
+// The host fills a disk slowly. Each of the pods reaches the line when it is just missed; where all of them together
+// do not last for 30 s, none goes.
 func TestDiskThatTheHostFills(t *testing.T) {
 	stories(t, map[int64][]string{9: nil, 40: {"a"}}, func(n *world, held int64, want []string) {
 		n.filesystem(nodefs, sloped(0, 80*time.Second, 120*Mebi, 40*Mebi))
@@ -205,8 +212,8 @@ func TestDiskThatTheHostFills(t *testing.T) {
 	})
 }
 
-// The host has filled a disk and given a little back, so that the line is there again and the minimum reclaim above it
-// is not: no pod goes for that. Of 1000 the line is 100 and the target 150; 99 are available, and 101 later.
+// The host has filled a disk and given a little back, so that the line is there again and the minimum reclaim above
+// it is not: no pod goes for that. Of 1000 the line is 100 and the target 150; 99 are available, and 101 later.
 func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
 	story(t, func(n *world) {
 		n.filesystem(nodefs, steps(map[time.Duration]int64{0: 99, time.Second: 101}))
@@ -226,7 +233,7 @@ func TestDiskIsMeasuredAgainAfterAVictimsEnd(t *testing.T) {
 		n.holds("a", onDisk(30, 1, 1, 1))
 		n.holds("b", onDisk(20, 1, 1, 1))
 		n.holds("c", onDisk(60, 1, 1, 1))
-		n.at(time.Second, func() { // while c ends, b grows
+		n.After(time.Second, func() { // while c ends, b grows
 			n.disk.measured = map[string]usage.DiskUse{"uid-a": onDisk(30, 1, 1, 1), "uid-b": onDisk(90, 1, 1, 1)}
 		})
 		n.watch(decide.CollectedWithin + 4*time.Second)
@@ -262,13 +269,13 @@ func TestDiskIsMeasuredAgainForANewPressure(t *testing.T) {
 	})
 }
 
-// Both pods have been known for long. Greedy takes the node 12 past its threshold, and by the last figures holds nothing.
-// Evicting modest alone would suffice, but it had no part in it. The kubelet measures once in a while, and tells it with
-// its own times.
+// Both pods have been known for long. Greedy takes the node 12 past its threshold, and by the last figures holds
+// nothing. Evicting modest alone would suffice, but it had no part in it. The kubelet measures once in a while, and
+// tells it with its own times.
 func TestFiguresFromBeforeThePressure(t *testing.T) {
 	const met = 100 * time.Second
 	const older = "the figures of 2 pods are from before the pressure; those of shop/greedy are "
-	type case_ struct {
+	type variant struct {
 		every     time.Duration
 		available func(time.Duration) int64
 		modest    int64                           // what it holds
@@ -286,7 +293,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 	}
 	waits := []decide.Hold{decide.HoldUsageUnknown, decide.HoldReclaimInProgress}
 	const late, later = met + decide.RenewedWithin, met + decide.RenewedWithin + time.Second
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"as old as the kubelet's may be": {
 			every: 90 * time.Second, available: left, want: "greedy", from: 180 * time.Second, to: 180*time.Second + decide.DiskMaxAge,
 			holds: waits, detail: older + "40s old: waiting 1m50s at most for newer ones",
@@ -316,7 +323,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 			every: 30 * time.Second, greedy: func(since time.Duration) int64 { return max(0, int64((since-60*time.Second)/time.Second*3)) },
 			available: falls(30), want: "greedy", from: met - 10*time.Second, to: met, holds: waits[:1],
 		},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.filesystem(nodefs, c.available)
 		n.runs("modest 1/0", "greedy 1/0")
 		n.stubborn = true
@@ -378,8 +385,8 @@ func (n *world) restsOnNoOldFigures(detail string) {
 	}
 }
 
-// largeAndSmall is a node of whose filesystem so much is available, and the pods large and small, which hold 90 and 15:
-// 10 are missing where 90 are available. The end of each returns 90 at once.
+// largeAndSmall is a node of whose filesystem so much is available, and the pods large and small, which hold 90 and
+// 15: 10 are missing where 90 are available. The end of each returns 90 at once.
 func (n *world) largeAndSmall(signal pressure.Signal, available func(since time.Duration) int64) {
 	n.filesystem(signal, available)
 	n.disk.freed = func(ended map[string]time.Duration) int64 { return 90 * int64(len(ended)) }
@@ -407,7 +414,8 @@ func always(available int64) func(time.Duration) int64 {
 // The kubelet removes a victim's containers up to a minute after the API server has deleted the pod. No other pod is
 // evicted in that time.
 func TestVictimsContainersAreWaitedFor(t *testing.T) {
-	stories(t, map[time.Duration][]string{55 * time.Second: {"large"}, time.Hour: {"large", "small"}}, func(n *world, after time.Duration, want []string) {
+	cases := map[time.Duration][]string{55 * time.Second: {"large"}, time.Hour: {"large", "small"}}
+	stories(t, cases, func(n *world, after time.Duration, want []string) {
 		n.largeAndSmall(nodefs, always(90))
 		n.collectsAfter(after)
 		n.watch(3 * time.Minute)
@@ -455,15 +463,15 @@ func TestVictimThatCannotSufficeIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// Pods end one after the other, and no space is reclaimed. Pods that evictd did not evict are not waited for, or the wait
-// would not end.
+// Pods end one after the other, and no space is reclaimed. Pods that evictd did not evict are not waited for, or the
+// wait would not end.
 func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
 	story(t, func(n *world) {
 		n.smallAndThird()
 		for i := range 10 {
 			name := fmt.Sprint("job-", i)
 			n.holds(name, onDisk(0, 0, 0, 0))
-			n.at(time.Second, func() { // large is in flight
+			n.After(time.Second, func() { // large is in flight
 				n.ends = time.Duration(2+2*i) * time.Second
 				n.terminate("uid-" + name)
 			})
@@ -514,7 +522,7 @@ func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
 			return
 		}
 		n.answers(map[string]evict.Outcome{"": evict.BlockedByBudget})
-		n.at(20*time.Second, func() { // the figures have been read for the refused request
+		n.After(20*time.Second, func() { // the figures have been read for the refused request
 			n.answer = nil
 			n.evictByKubelet("large", 0)
 		})
@@ -553,8 +561,9 @@ func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
 		large.api.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: "c", ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 		}}
-		n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, time.Second // soft: relied on to the deadline
-		n.at(15*time.Second, func() {                                                  // its containers have ended, and its cgroup was removed
+		// Soft: it is relied on to its deadline.
+		n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, time.Second
+		n.After(15*time.Second, func() { // its containers have ended, and its cgroup was removed
 			n.changed("large", func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 			})
@@ -570,7 +579,7 @@ func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
 		n.largeAndSmall(nodefs, always(90))
 		n.collectsAfter(55 * time.Second)
 		n.stubborn = true
-		n.at(13*time.Second, func() { n.evictByKubelet("large", 0) })
+		n.After(13*time.Second, func() { n.evictByKubelet("large", 0) })
 		n.watch(20 * time.Second)
 		if victims := n.kept().InFlight.Victims; len(victims) != 1 || victims[0].Phase != decide.Gone {
 			t.Errorf("in flight: %+v, want one that has ended", victims)
@@ -604,7 +613,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		met = 10 * time.Second // below evictd's line
 		low = 30 * time.Second // below the kubelet's
 	)
-	type case_ struct {
+	type variant struct {
 		signal    pressure.Signal // 0: imagefs.available
 		images    Images
 		available map[time.Duration]int64   // since met
@@ -618,7 +627,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 	const hold100 = "images that no pod uses hold 100"
 	short, low140 := map[time.Duration]int64{met: 155}, map[time.Duration]int64{met: 155, low: 140}
 	most := unused(100, false)
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"the kubelet collects them after five minutes": {
 			images: most, available: map[time.Duration]int64{met: 155, 5 * time.Minute: 400},
 			held: hold100 + ", and 5 are missing: the kubelet removes them below 150, before it evicts pods",
@@ -626,7 +635,9 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		"the kubelet removes them below its own line": {
 			images: most, available: map[time.Duration]int64{met: 155, low: 140, low + 20*time.Second: 400}, held: hold100 + ", and 20 are missing",
 		},
-		"a pod fills it beside small images": {images: unused(30, false), available: map[time.Duration]int64{met: 90}, want: met},
+		"a pod fills it beside small images": {
+			images: unused(30, false), available: map[time.Duration]int64{met: 90}, want: met,
+		},
 		"images cover all that is missing, and it is a lot": {
 			images: unused(70, false), available: map[time.Duration]int64{met: 90, low: 400},
 			held: "images that no pod uses hold 70, and 70 are missing: the kubelet removes them below 150: waiting 1m0s at most for a rise",
@@ -655,8 +666,12 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		"nodefs, on one device with images": { // the higher of the kubelet's two lines counts
 			signal: nodefs, images: unused(100, true), available: low140, want: low + decide.ImagesWait, note: "below 150", held: hold100,
 		},
-		"nodefs, images have a device of their own":         {signal: nodefs, images: most, available: short, want: met},
-		"images are elsewhere than what is read as imagefs": {images: unused(100, true), available: short, split: true, want: met},
+		"nodefs, images have a device of their own": {
+			signal: nodefs, images: most, available: short, want: met,
+		},
+		"images are elsewhere than what is read as imagefs": {
+			images: unused(100, true), available: short, split: true, want: met,
+		},
 		"inodes": {signal: pressure.ImageFSInodesFree, images: most, available: short, want: met},
 		"what cannot be had holds nothing back": {
 			images: Images{err: errPlanted()}, available: short, want: met,
@@ -674,7 +689,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 			images: most, available: short, reclaim: &measure.ImageReclaim{}, want: met,
 			note: hold100 + ", and 5 are missing: the kubelet is not configured to remove images",
 		},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		if c.signal == 0 {
 			c.signal = pressure.ImageFSAvailable
 		}
@@ -712,10 +727,11 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 	})
 }
 
-// The first count is waited for, so that the first decision, and the Event that is written once, know about the images. A
-// count that does not arrive holds nothing.
+// The first count is waited for, so that the first decision, and the Event that is written once, know about the
+// images. A count that does not arrive holds nothing.
 func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
-	stories(t, map[time.Duration]time.Duration{3 * time.Second: 0, time.Hour: decide.ImagesTimeout}, func(n *world, slow, want time.Duration) {
+	cases := map[time.Duration]time.Duration{3 * time.Second: 0, time.Hour: decide.ImagesTimeout}
+	stories(t, cases, func(n *world, slow, want time.Duration) {
 		n.largeAndSmall(pressure.ImageFSAvailable, always(155))
 		images := unused(100, false)
 		images.slow = slow

@@ -26,8 +26,8 @@ import (
 
 const stallWindow = 2 * time.Second
 
-// stalls makes the node one whose tasks wait for memory by such a share of the window, and evicts when that is more than
-// a tenth. Ten times a second, for a while, what grows in it grows.
+// stalls makes the node one whose tasks wait for memory by such a share of the window, and evicts when that is more
+// than a tenth. Ten times a second, for a while, what grows in it grows.
 func (n *world) stalls(share *float64, during time.Duration, grow func()) {
 	n.memory(10_000)
 	n.policy.Thresholds = []pressure.Threshold{{Signal: pressure.MemoryStall, Quantity: pressure.Fraction(0.9), Hard: true}}
@@ -38,7 +38,7 @@ func (n *world) stalls(share *float64, during time.Duration, grow func()) {
 		}
 	}
 	for at := time.Duration(0); at < during; at += 100 * time.Millisecond {
-		n.at(at, grow)
+		n.After(at, grow)
 	}
 }
 
@@ -81,13 +81,13 @@ func TestStallIsMeasuredAnewAfterAVictimsEnd(t *testing.T) {
 }
 
 func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		grow func(n *world, bound, other *Pod)
 		want []string
 		hold decide.Hold
 	}
 	const own = decide.HoldStalledWithinOwnLimits
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"alone in its limit": {func(_ *world, bound, _ *Pod) {
 			bound.waited += 90 * time.Millisecond
 			bound.limitHits += 5
@@ -108,7 +108,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 		}, nil, own},
 		"no pod met a limit": {func(n *world, _, _ *Pod) { n.noPodStalls = true }, []string{"greedy"}, ""},
 		"it cannot be told":  {func(n *world, _, _ *Pod) { n.unstalled = errPlanted() }, nil, decide.HoldUsageUnknown},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.ends = time.Hour
 		n.runs("greedy 500/100", "bound 300/300", "other 300/300")
 		n.stalls(new(0.3), 10*time.Second, func() { c.grow(n, n.pod("bound"), n.pod("other")) })
@@ -204,8 +204,8 @@ func TestFaultEndOfATinyPodRestartsNoWindow(t *testing.T) {
 	})
 }
 
-// hogAndModest is a node that a pod takes whole; a neighbour is a little over its request. Some cgroups cannot be read,
-// or not even be listed, at a time.
+// hogAndModest is a node that a pod takes whole; a neighbour is a little over its request. Some cgroups cannot be
+// read, or not even be listed, at a time.
 func (n *world) hogAndModest(unread func() []string, unlisted func() bool) {
 	n.ends = time.Minute
 	n.runs("hog 900/100", "modest 50/10")
@@ -234,7 +234,8 @@ func (n *world) during(from, to time.Duration) func() []string {
 
 // One failed read of the pod that takes the node's memory must not evict its neighbour.
 func TestFaultOneFailedReadTakesNoNeighbour(t *testing.T) {
-	stories(t, map[string]bool{"its files cannot be read": false, "its class cannot be listed": true}, func(n *world, _ string, listingFails bool) {
+	cases := map[string]bool{"its files cannot be read": false, "its class cannot be listed": true}
+	stories(t, cases, func(n *world, _ string, listingFails bool) {
 		n.hogAndModest(n.during(0, 30*time.Millisecond), func() bool { return listingFails })
 		n.watch(10 * time.Second)
 		n.evicted("hog")
@@ -242,26 +243,23 @@ func TestFaultOneFailedReadTakesNoNeighbour(t *testing.T) {
 	})
 }
 
-// A reading of a moment ago stands in for one that fails, for as long as it is young: also where a disk was short for an
-// hour, and nothing read the cgroups for it.
+// A reading of a moment ago stands in for one that fails, for as long as it is young: also where a disk was short for
+// an hour, and nothing read the cgroups for it.
 func TestFaultLastReadingStandsIn(t *testing.T) {
-	stories(t, map[string]struct {
+	type variant struct {
 		short, unread time.Duration
 		disk          bool
-	}{
+	}
+	stories(t, map[string]variant{
 		"a calm node":          {20 * time.Second, 10 * time.Second, false},
 		"a disk that is short": {time.Hour, time.Hour - time.Second, true},
-	}, func(n *world, _ string, c struct {
-		short, unread time.Duration
-		disk          bool
-	},
-	) {
+	}, func(n *world, _ string, c variant) {
 		n.hogAndModest(n.during(c.unread, c.short+3*time.Second), nil)
 		if n.host = -500 * Mebi; c.disk { // calm
 			n.filesystem(nodefs, always(50))
 			n.policy.Thresholds = append(HardPolicy().Thresholds, n.policy.Thresholds...)
 		}
-		n.at(c.short, func() { n.host = 0 })
+		n.After(c.short, func() { n.host = 0 })
 		n.watch(c.short + 2*time.Second)
 		n.evicted("hog")
 		if unknown := n.decided(func(d *decide.Decision) bool {
@@ -272,10 +270,11 @@ func TestFaultLastReadingStandsIn(t *testing.T) {
 	})
 }
 
-// A pod that can never be read holds a decision for a second, and then concerns itself alone; so do one after the other
-// that are made and deleted.
+// A pod that can never be read holds a decision for a second, and then concerns itself alone; so do one after the
+// other that are made and deleted.
 func TestFaultUnreadPodsStarveNoEviction(t *testing.T) {
-	stories(t, map[string]time.Duration{"one for ever": time.Hour, "another each 0.3 s": 300 * time.Millisecond}, func(n *world, _ string, another time.Duration) {
+	cases := map[string]time.Duration{"one for ever": time.Hour, "another each 0.3 s": 300 * time.Millisecond}
+	stories(t, cases, func(n *world, _ string, another time.Duration) {
 		unread := func() []string { // the one that is there was never read before: nothing stands in
 			there := fmt.Sprintf("uid-tiny-%d", time.Since(n.began)/another)
 			for uid, p := range n.pods {
@@ -335,14 +334,14 @@ func (n *world) oneIncident(victims ...string) {
 	same(n.t, "its victims", victims, named)
 }
 
-// One incident of a dry run names each pod once that it would have evicted, and ends when it would have ended. Its last
-// line names the pods that would have been evicted.
+// One incident of a dry run names each pod once that it would have evicted, and ends when it would have ended. Its
+// last line names the pods that would have been evicted.
 func TestFaultDryRunNamesAPodAgain(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("greedy 500/100", "next 300/100")
 		n.host = 150 * Mebi
 		// The leak continues in the second pod: the end of the first would not have helped for long.
-		n.at(80*time.Second, func() { n.pod("next").memory += 480 * Mebi })
+		n.After(80*time.Second, func() { n.pod("next").memory += 480 * Mebi })
 		n.dry()
 		n.watch(20 * time.Minute)
 		n.evicted("greedy", "next")
@@ -356,7 +355,7 @@ func TestDryRunFollowsWhatAWouldBeVictimHolds(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("greedy 500/100", "next 100/50")
 		n.host = 350 * Mebi
-		n.at(time.Minute, func() { n.pod("greedy").memory += 48 * Mebi })
+		n.After(time.Minute, func() { n.pod("greedy").memory += 48 * Mebi })
 		n.dry()
 		n.live(time.Minute + 30*time.Second)
 		n.live(8 * time.Minute) // a restart names no pod again either
@@ -369,7 +368,7 @@ func TestDryRunLetsGoOfAPodThatReallyEnds(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("greedy 500/100", "next 100/50")
 		n.host = 350 * Mebi
-		n.at(time.Minute, func() { n.terminate("uid-greedy") })
+		n.After(time.Minute, func() { n.terminate("uid-greedy") })
 		n.takes(2*time.Minute, 490) // short again, by what greedy held
 		n.dry()
 		n.watch(3 * time.Minute)
@@ -404,8 +403,8 @@ func TestFaultDryRunNamesAPodAgainForADisk(t *testing.T) {
 	})
 }
 
-// How much of a stall a simulated victim's end would have removed is not known. It is waited for like a real one, for as
-// long and a window more. Then a stall that continues names the next pod, once each, and is not reported as over.
+// How much of a stall a simulated victim's end would have removed is not known. It is waited for like a real one, for
+// as long and a window more. Then a stall that continues names the next pod, once each, and is not reported as over.
 func TestFaultDryRunHidesAStall(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("greedy 500/100", "next 400/100", "last 300/100")
@@ -447,7 +446,7 @@ func TestDryRunsStallThatEndsNamesOnePod(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("greedy 500/100", "next 400/100")
 		share := 0.3
-		n.at(30*time.Second, func() { share = 0 })
+		n.After(30*time.Second, func() { share = 0 })
 		n.stalls(&share, 0, nil)
 		n.dry()
 		n.watch(10 * time.Minute)
@@ -457,8 +456,8 @@ func TestDryRunsStallThatEndsNamesOnePod(t *testing.T) {
 }
 
 // One shortage is one incident. It does not end because the threshold is only just met, because the hard threshold
-// follows the soft one, after an edit, or after two readings that fail. Its last line names the pods that were evicted
-// and what others did.
+// follows the soft one, after an edit, or after two readings that fail. Its last line names the pods that were
+// evicted and what others did.
 func TestOneShortageIsOneIncident(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("greedy 400/10", "killed 20/10")
@@ -469,11 +468,11 @@ func TestOneShortageIsOneIncident(t *testing.T) {
 		n.kills = func() (int64, error) { return kills, nil }
 		n.takes(2*time.Second, -110) // the line is touched
 		n.takes(3*time.Second, 110)
-		n.at(5*time.Second, func() { n.unknown = errPlanted() })
-		n.at(7*time.Second, func() { n.unknown = nil })
+		n.After(5*time.Second, func() { n.unknown = errPlanted() })
+		n.After(7*time.Second, func() { n.unknown = nil })
 		n.reloads(9*time.Second, func(*agent.Policy) {})
 		n.takes(12*time.Second, 60) // hard
-		n.at(14*time.Second, func() {
+		n.After(14*time.Second, func() {
 			kills = 5
 			n.changed("killed", byKubelet)
 			n.pod("killed").noCgroup = true
@@ -491,8 +490,8 @@ func TestOneShortageIsOneIncident(t *testing.T) {
 	})
 }
 
-// Thousands of pods that the kubelet evicted before an incident may still be listed: the state keeps the incident all the
-// same, and counts none of them as evicted during it.
+// Thousands of pods that the kubelet evicted before an incident may still be listed: the state keeps the incident all
+// the same, and counts none of them as evicted during it.
 func TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState(t *testing.T) {
 	story(t, func(n *world) {
 		const old = 1200 // with long UIDs, for 7000
@@ -554,8 +553,8 @@ func (n *world) documents(disk bool, after ...time.Duration) (all []*status.Docu
 	return all
 }
 
-// ranked fails the test unless these are the candidates of a document, in order, and the protected pods with why; or why
-// there is none, under "".
+// ranked fails the test unless these are the candidates of a document, in order, and the protected pods with why; or
+// why there is none, under "".
 func (n *world) ranked(d *status.Document, signal pressure.Signal, candidates []string, protected map[string]string) {
 	n.t.Helper()
 	d.Rank(signal)
@@ -575,8 +574,8 @@ func (n *world) ranked(d *status.Document, signal pressure.Signal, candidates []
 	same(n.t, signal.String()+": protected", protected, kept)
 }
 
-// Under pressure the document has the signal and where its thresholds stand, what is in flight, and what was refused; and
-// it ranks by all of them.
+// Under pressure the document has the signal and where its thresholds stand, what is in flight, and what was refused;
+// and it ranks by all of them.
 func TestStatusTellsWhatTheLoopKnows(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("blocked 400/100", "greedy 300/100", "next 250/100")
@@ -586,13 +585,17 @@ func TestStatusTellsWhatTheLoopKnows(t *testing.T) {
 		d := n.documents(false, time.Second)[0]
 		thresholds := d.Signals[0].Thresholds
 		if len(d.Signals) != 1 || *d.Signals[0].Available != 50*Mebi || !d.Signals[0].Under || len(thresholds) != 2 ||
-			!thresholds[0].Holds || thresholds[0].Since.IsZero() || thresholds[0].Kind != "Hard" || thresholds[1].Line == nil {
+			!thresholds[0].Holds || thresholds[0].Since.IsZero() || thresholds[0].Kind != "Hard" ||
+			thresholds[1].Line == nil {
 			t.Errorf("signals %+v", d.Signals)
 		}
-		if len(d.InFlight) != 1 || d.InFlight[0].Pod != "shop/greedy" || d.InFlight[0].Signal != "memory.available" || d.InFlight[0].Expected.At(pressure.MemoryAvailable) != 300*Mebi {
+		if len(d.InFlight) != 1 || d.InFlight[0].Pod != "shop/greedy" || d.InFlight[0].Signal != "memory.available" ||
+			d.InFlight[0].Expected.At(pressure.MemoryAvailable) != 300*Mebi {
 			t.Errorf("in flight %+v", d.InFlight)
 		}
-		if len(d.BackOffs) != 1 || d.BackOffs[0].Name != "shop/blocked" || !strings.Contains(d.BackOffs[0].Why, "PodDisruptionBudget blocked was BlockedByBudget") || !d.BackOffs[0].Until.After(d.Time) {
+		if len(d.BackOffs) != 1 || d.BackOffs[0].Name != "shop/blocked" ||
+			!strings.Contains(d.BackOffs[0].Why, "PodDisruptionBudget blocked was BlockedByBudget") ||
+			!d.BackOffs[0].Until.After(d.Time) {
 			t.Errorf("back-offs %+v", d.BackOffs)
 		}
 		if age := d.Time.Sub(d.LastTick); !d.Enforcement.On || age < 0 || age > time.Second {
@@ -602,8 +605,8 @@ func TestStatusTellsWhatTheLoopKnows(t *testing.T) {
 	})
 }
 
-// A pod whose request is in doubt is in flight in the document, and keeps its place in the ranking. A would-be victim of a
-// dry run is in flight until it would have ended, and after that.
+// A pod whose request is in doubt is in flight in the document, and keeps its place in the ranking. A would-be victim
+// of a dry run is in flight until it would have ended, and after that.
 func TestStatusOfAVictim(t *testing.T) {
 	stories(t, map[string]func(n *world, all []*status.Document){
 		"in doubt": func(n *world, all []*status.Document) {
@@ -613,7 +616,8 @@ func TestStatusOfAVictim(t *testing.T) {
 			n.ranked(all[0], pressure.MemoryAvailable, []string{"victim"}, nil)
 		},
 		"dry run": func(n *world, all []*status.Document) {
-			if now, later := all[0].InFlight[0], all[1].InFlight[0]; !now.DryRun || now.Ended || !later.DryRun || !later.Ended {
+			if now, later := all[0].InFlight[0], all[1].InFlight[0]; !now.DryRun || now.Ended || !later.DryRun ||
+				!later.Ended {
 				n.t.Errorf("in flight %+v, and later %+v", now, later)
 			}
 			if e := all[0].Enforcement; e.On || e.Reason != "Configured" {
@@ -634,8 +638,8 @@ func TestStatusOfAVictim(t *testing.T) {
 	})
 }
 
-// A calm node is ranked by what its pods use now, of the disks too where that is asked for: then they are measured, once
-// for a while.
+// A calm node is ranked by what its pods use now, of the disks too where that is asked for: then they are measured,
+// once for a while.
 func TestStatusRanksForEachSignal(t *testing.T) {
 	story(t, func(n *world) {
 		n.memory(2000)
@@ -666,7 +670,8 @@ func TestStatusWithoutAReading(t *testing.T) {
 		d := n.documents(true, time.Second)[0]
 		n.ranked(d, pressure.MemoryAvailable, nil, map[string]string{"": "reading the pods' cgroups: planted"})
 		n.ranked(d, nodefs, nil, map[string]string{"": "measuring the pods' disk use: planted"})
-		if s := d.Signals[0]; s.State != "Unknown" || s.Available != nil || s.Reason != "planted" || d.PodsUnknown != "planted" {
+		if s := d.Signals[0]; s.State != "Unknown" || s.Available != nil || s.Reason != "planted" ||
+			d.PodsUnknown != "planted" {
 			t.Errorf("the signal is %+v, the pods are %q", s, d.PodsUnknown)
 		}
 	})
@@ -684,7 +689,8 @@ func TestStatusIsCheap(t *testing.T) {
 			t.Errorf("%d documents read the pods %d times", len(documents), n.collects)
 		}
 		d := documents[0]
-		if len(d.Pods) != status.MostFinished+1 || d.FinishedOmitted != 3 || d.Pods[status.MostFinished].Name != "runs" {
+		if len(d.Pods) != status.MostFinished+1 || d.FinishedOmitted != 3 ||
+			d.Pods[status.MostFinished].Name != "runs" {
 			t.Errorf("%d pods, and %d more", len(d.Pods), d.FinishedOmitted)
 		}
 	})
@@ -692,7 +698,8 @@ func TestStatusIsCheap(t *testing.T) {
 
 // Who asks a loop that does not run, or that waits for a disk, is not kept waiting.
 func TestStatusOfALoopThatHangs(t *testing.T) {
-	stories(t, map[string]bool{"asking evictd's loop: no answer within 5s": false, "waiting for evictd's loop: no answer within 5s": true}, func(n *world, want string, runs bool) {
+	cases := map[string]bool{"asking evictd's loop: no answer within 5s": false, "waiting for evictd's loop: no answer within 5s": true}
+	stories(t, cases, func(n *world, want string, runs bool) {
 		n.filesystem(nodefs, nil)
 		n.disk.slow = time.Hour
 		n.start()

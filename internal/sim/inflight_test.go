@@ -41,7 +41,8 @@ func TestVictimIsReliedOnInTheSignalsMeasure(t *testing.T) {
 }
 
 func TestAllocatableBooksWhatTheSignalCounts(t *testing.T) {
-	stories(t, map[pressure.MemoryDefinition]int64{pressure.Kernel: 30 * Mebi, pressure.WorkingSet: 330 * Mebi}, func(n *world, definition pressure.MemoryDefinition, holds int64) {
+	cases := map[pressure.MemoryDefinition]int64{pressure.Kernel: 30 * Mebi, pressure.WorkingSet: 330 * Mebi}
+	stories(t, cases, func(n *world, definition pressure.MemoryDefinition, holds int64) {
 		n.Run("cached", 30, 0).cache = 300 * Mebi
 		read, _ := n.Collect(nil)
 		want := pressure.Amounts{}.With(pressure.AllocatableMemoryAvailable, holds).With(pressure.KubeletMemoryAvailable, 330*Mebi).
@@ -55,22 +56,19 @@ func TestAllocatableBooksWhatTheSignalCounts(t *testing.T) {
 // A victim that has freed most of what it had while it takes its time to end is not relied on for it once more.
 func TestVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
 	ended := func(p *Pod) { p.memory = 10 * Mebi }
-	stories(t, map[string]struct {
+	type variant struct {
 		shrink func(*Pod)
 		behind bool
-	}{
+	}
+	stories(t, map[string]variant{
 		"its processes ended": {ended, false},
 		"its processes ended, and the watch has not told that it is leaving": {ended, true},
 		"its cgroup has gone": {func(p *Pod) { p.memory, p.noCgroup = 0, true }, false},
-	}, func(n *world, _ string, c struct {
-		shrink func(*Pod)
-		behind bool
-	},
-	) {
+	}, func(n *world, _ string, c variant) {
 		n.ends, n.behind = 25*time.Second, c.behind
 		n.runs("first 300/0", "second 200/0")
 		n.host = 430 * Mebi
-		n.at(time.Second, func() { c.shrink(n.pod("first")) })
+		n.After(time.Second, func() { c.shrink(n.pod("first")) })
 		n.takes(2*time.Second, 300)
 		n.watch(10 * time.Second)
 		n.evicted("first", "second")
@@ -99,19 +97,19 @@ func TestSecondReadingCountsWhatIsInFlight(t *testing.T) {
 // Hard pressure does not wait for an hour of grace; soft pressure does. The API takes any number of seconds for
 // a grace period: ten thousand millions of them are not in the past.
 func TestPatienceWithALongGrace(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		grace  int64
 		hard   bool
 		during time.Duration
 		want   []string
 	}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"hard, before it runs out": {3600, true, decide.HardPatience, []string{"patient"}},
 		"hard, after it":           {3600, true, decide.HardPatience + time.Second, []string{"patient", "next"}},
 		"soft":                     {3600, false, 30 * time.Minute, []string{"patient"}},
 		"endless":                  {10_000_000_000, true, 10 * time.Second, []string{"patient"}},
 		"endless, by hand":         {10_000_000_000, true, 10 * time.Second, nil},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.stubborn = true
 		n.Run("patient", 300, 0, grace(c.grace))
 		n.runs("next 290/0")
@@ -139,20 +137,19 @@ func TestNoCandidatesNamesVictimsInFlight(t *testing.T) {
 // no booking. A force-deleted pod whose processes still run holds what it holds; of one that has finished and has
 // no cgroup nothing is left.
 func TestUnknownIsNotGone(t *testing.T) {
-	stories(t, map[string]struct {
+	type variant struct {
 		is    func(*world)
 		there bool
-	}{
-		"the cgroup cannot be looked for": {func(n *world) { delete(n.pods, "uid-victim"); n.unpresent = errPlanted() }, true},
-		"the pods are not known":          {func(n *world) { delete(n.pods, "uid-victim"); n.unsynced = true }, true},
-		"it is not there":                 {func(n *world) { delete(n.pods, "uid-victim") }, false},
-		"it is not listed and runs":       {func(n *world) { n.hides("victim", nil) }, true},
-		"the kubelet has ended it":        {func(n *world) { n.evictByKubelet("victim", 0) }, false},
-	}, func(n *world, _ string, c struct {
-		is    func(*world)
-		there bool
-	},
-	) {
+	}
+	stories(t, map[string]variant{
+		"the cgroup cannot be looked for": {
+			func(n *world) { delete(n.pods, "uid-victim"); n.unpresent = errPlanted() }, true,
+		},
+		"the pods are not known":    {func(n *world) { delete(n.pods, "uid-victim"); n.unsynced = true }, true},
+		"it is not there":           {func(n *world) { delete(n.pods, "uid-victim") }, false},
+		"it is not listed and runs": {func(n *world) { n.hides("victim", nil) }, true},
+		"the kubelet has ended it":  {func(n *world) { n.evictByKubelet("victim", 0) }, false},
+	}, func(n *world, _ string, c variant) {
 		n.runs("victim 100/0")
 		c.is(n)
 		victim := decide.Victim{UID: "uid-victim", Phase: decide.Terminating, Accepted: n.began, Deadline: n.began.Add(time.Hour)}
@@ -169,7 +166,7 @@ func TestKubeletsVictimIsInTheLedger(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("kubelets 300/0", "second 200/0")
 		n.host = 300 * Mebi
-		n.at(time.Second, func() {
+		n.After(time.Second, func() {
 			n.host += 150 * Mebi // 50 left, 100 wanted
 			n.evictByKubelet("kubelets", 5*time.Second)
 		})
@@ -232,7 +229,7 @@ func TestFaultOldStuckPodIsReliedOnForOneClock(t *testing.T) {
 		n.runs("stuck 500/0", "greedy 100/10")
 		n.stubborn = true
 		unfit(n)
-		n.at(time.Hour, func() { n.pod("greedy").memory = 450 * Mebi })
+		n.After(time.Hour, func() { n.pod("greedy").memory = 450 * Mebi })
 		n.watch(time.Hour + decide.HardPatience - time.Second)
 		n.evicted()
 		n.on(4 * time.Second)
@@ -296,7 +293,7 @@ func TestNewlyTerminatingPodIsReliedOn(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("leaving 500/0", "greedy 100/10")
 		n.stubborn = true
-		n.at(time.Hour, func() {
+		n.After(time.Hour, func() {
 			n.terminate("uid-leaving")
 			n.pod("greedy").memory = 450 * Mebi
 		})
@@ -330,7 +327,7 @@ func TestFaultEmptiedCgroupIsNotReliedOn(t *testing.T) {
 		n.runs("stuck 500/0", "greedy 450/10")
 		leave(n)
 		n.emptied("stuck", 5*time.Second)
-		n.at(5*time.Second, func() { n.pod("stuck").memory, n.host = 0, 500*Mebi })
+		n.After(5*time.Second, func() { n.pod("stuck").memory, n.host = 0, 500*Mebi })
 		n.watch(7 * time.Second)
 		if got := n.Victims(); len(got) == 0 || got[len(got)-1] != "greedy" {
 			n.t.Errorf("evicted %v; want greedy at the end", got)
@@ -362,11 +359,12 @@ func (n *world) forced(listed func() bool) {
 func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 	story(t, func(n *world) {
 		n.forced(nil)
-		n.at(20*time.Second, func() { delete(n.pods, "uid-forced") })
+		n.After(20*time.Second, func() { delete(n.pods, "uid-forced") })
 		n.watch(40 * time.Second)
 		n.evicted()
 		n.held(decide.HoldReclaimInProgress)
-		if way := n.decisions[0].InFlight; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*Mebi {
+		if way := n.decisions[0].InFlight; len(way) != 1 || way[0].Key() != "uid-forced" ||
+			way[0].Expected.At(pressure.MemoryAvailable) != 500*Mebi {
 			t.Errorf("in flight: %+v, want the forgotten pod by its UID and what it holds", way)
 		}
 	})
@@ -419,7 +417,7 @@ func TestForgottenVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
 	story(t, func(n *world) {
 		n.forced(func() bool { return len(n.evictions) == 0 })
 		n.stubborn = true
-		n.at(2*time.Second, func() { n.pod("forced").memory, n.host = 10*Mebi, 490*Mebi })
+		n.After(2*time.Second, func() { n.pod("forced").memory, n.host = 10*Mebi, 490*Mebi })
 		n.watch(4 * time.Second)
 		n.evicted("forced", "next")
 	})
@@ -440,7 +438,7 @@ func TestFaultNextDecisionIsLateBehindWhatIsInFlight(t *testing.T) {
 			return evict.Result{Outcome: evict.Evicted}
 		}
 		for i := range 600 {
-			n.at(time.Duration(i)*time.Millisecond, func() { n.pod("leak").memory += Mebi })
+			n.After(time.Duration(i)*time.Millisecond, func() { n.pod("leak").memory += Mebi })
 		}
 		n.watch(600 * time.Millisecond)
 		const line, covered = 200 * time.Millisecond, 60 * time.Millisecond
@@ -502,42 +500,58 @@ func (n *world) shortening(outcome evict.Outcome) {
 func TestEscalation(t *testing.T) {
 	const overdue = decide.HardPatience + 20*time.Second
 	first, again, next := asked{"patient", -1}, asked{"patient", 10}, asked{"next", 10}
-	type case_ struct {
+	type variant struct {
 		grace  int64
 		during time.Duration
 		setUp  func(n *world)
 		want   []asked
 	}
 	none := func(*world) {}
-	stories(t, map[string]case_{
-		"while it is relied on: no pod":                                          {3600, decide.HardPatience, none, []asked{first}},
-		"over the patience of hard pressure: the victim again, and no other pod": {3600, overdue, none, []asked{first, again}},
-		"past its deadline: the victim again":                                    {20, 20*time.Second + decide.DeadlineMargin + 2*time.Second, none, []asked{first, again}},
+	stories(t, map[string]variant{
+		"while it is relied on: no pod": {
+			3600, decide.HardPatience, none, []asked{first},
+		},
+		"over the patience of hard pressure: the victim again, and no other pod": {
+			3600, overdue, none, []asked{first, again},
+		},
+		"past its deadline: the victim again": {
+			20, 20*time.Second + decide.DeadlineMargin + 2*time.Second, none, []asked{first, again},
+		},
 		"once: past the new deadline the next one is evicted": {
 			3600, decide.HardPatience + 10*time.Second + decide.DeadlineMargin + 3*time.Second, none,
 			[]asked{first, again, next},
 		},
 		"it ends now: no other pod is evicted": {
-			3600, 5 * time.Minute, func(n *world) { n.at(time.Minute, func() { n.stubborn = false }) },
+			3600, 5 * time.Minute, func(n *world) { n.After(time.Minute, func() { n.stubborn = false }) },
 			[]asked{first, again},
 		},
-		"soft pressure does not":                      {20, time.Minute, func(n *world) { n.host -= 80 * Mebi }, []asked{first, {"next", -1}}},
-		"without a cap: the next one":                 {3600, overdue, func(n *world) { n.policy.OverdueGrace = 0 }, []asked{first, next}},
-		"by its own cap":                              {3600, overdue, func(n *world) { n.policy.HardGrace = 0 }, []asked{first, {"patient", 60}}},
+		"soft pressure does not": {
+			20, time.Minute, func(n *world) { n.host -= 80 * Mebi }, []asked{first, {"next", -1}},
+		},
+		"without a cap: the next one": {
+			3600, overdue, func(n *world) { n.policy.OverdueGrace = 0 }, []asked{first, next},
+		},
+		"by its own cap": {
+			3600, overdue, func(n *world) { n.policy.HardGrace = 0 }, []asked{first, {"patient", 60}},
+		},
 		"with a cap that is no shorter: the next one": {10, 30 * time.Second, none, []asked{first, next}},
 		"another client has shortened it already: the next one": {3600, overdue, func(n *world) {
-			n.at(10*time.Second, func() { n.terminate("uid-patient", new(int64(10))) })
+			n.After(10*time.Second, func() { n.terminate("uid-patient", new(int64(10))) })
 		}, []asked{first, next}},
 		"it holds nothing any more: the next one": {3600, overdue, func(n *world) {
-			n.at(10*time.Second, func() { n.pod("patient").memory, n.host = 0, n.host+300*Mebi })
+			n.After(10*time.Second, func() { n.pod("patient").memory, n.host = 0, n.host+300*Mebi })
 		}, []asked{first, next}},
-		"it is denied: once, and the next one": {3600, overdue, func(n *world) { n.shortening(evict.Denied) }, []asked{first, again, next}},
+		"it is denied: once, and the next one": {
+			3600, overdue, func(n *world) { n.shortening(evict.Denied) }, []asked{first, again, next},
+		},
 		"no answer: three times, and the next one": {
 			3600, overdue + 10*time.Second, func(n *world) { n.shortening(evict.Unconfirmed) },
 			[]asked{first, again, again, again, next},
 		},
 		// The limit is reached by the first one until its minute is over.
-		"it counts against no limit": {20, 62 * time.Second, func(n *world) { n.limit(1, 0) }, []asked{first, again, next}},
+		"it counts against no limit": {
+			20, 62 * time.Second, func(n *world) { n.limit(1, 0) }, []asked{first, again, next},
+		},
 		"it counts against no limit, and none holds it back": {3600, overdue, func(n *world) {
 			n.limit(1, 0)
 			n.runs("small 20/0")
@@ -558,7 +572,7 @@ func TestEscalation(t *testing.T) {
 			})
 			n.terminate("uid-patient")
 		}, []asked{next}},
-	}, func(n *world, name string, c case_) {
+	}, func(n *world, name string, c variant) {
 		n.patientNode(c.grace)
 		c.setUp(n)
 		n.watch(c.during)
@@ -597,11 +611,13 @@ func TestEscalationIsOnRecord(t *testing.T) {
 		if len(escalated) != 1 {
 			t.Fatalf("%d escalations on record, want one: %+v", len(escalated), n.decisions)
 		}
-		if victim := escalated[0].Victim(); victim == nil || !victim.Escalates || victim.Entry.Position != 0 || victim.Entry.Pod.Usage != 300*Mebi {
+		if victim := escalated[0].Victim(); victim == nil || !victim.Escalates || victim.Entry.Position != 0 ||
+			victim.Entry.Pod.Usage != 300*Mebi {
 			t.Errorf("the record %+v", escalated[0])
 		}
 		b := n.follows("patient", "memory.available")
-		if b.Escalated.IsZero() || b.GraceSeconds != 10 || !b.Deadline.Equal(b.Escalated.Add(10*time.Second+decide.DeadlineMargin)) {
+		if b.Escalated.IsZero() || b.GraceSeconds != 10 ||
+			!b.Deadline.Equal(b.Escalated.Add(10*time.Second+decide.DeadlineMargin)) {
 			t.Errorf("the booking %+v", b)
 		}
 	})
@@ -611,42 +627,46 @@ func TestEscalationIsOnRecord(t *testing.T) {
 // once a second.
 func TestWhatAVictimsEndGaveBack(t *testing.T) {
 	const ending, atItsEnd = 16 * time.Second, 19500 * time.Millisecond
-	type case_ struct {
+	type variant struct {
 		change           func(n *world)
 		expected, actual int64 // MiB; 0 is not known
 	}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"just what it held": {func(*world) {}, 300, 300},
 		"another pod takes half of it at once": {func(n *world) {
-			n.at(atItsEnd, func() { n.pod("other").memory += 150 * Mebi })
+			n.After(atItsEnd, func() { n.pod("other").memory += 150 * Mebi })
 		}, 300, 300},
 		"another pod starts, and one ends": {func(n *world) {
-			n.at(atItsEnd, func() {
+			n.After(atItsEnd, func() {
 				delete(n.pods, "uid-small")
 				n.pods["uid-new"] = &Pod{api: &corev1.Pod{}, memory: 70 * Mebi}
 				n.pods["uid-new"].api.UID = "uid-new"
 			})
 		}, 300, 300},
 		"it has grown since it was accepted": {func(n *world) {
-			n.at(10*time.Second, func() { n.pod("first").memory += 50 * Mebi })
+			n.After(10*time.Second, func() { n.pod("first").memory += 50 * Mebi })
 		}, 350, 350},
 		"its processes end some seconds before the pod does": {func(n *world) {
-			n.at(ending, func() { n.pod("first").memory = 0 })
+			n.After(ending, func() { n.pod("first").memory = 0 })
 		}, 300, 300},
 		"its page tables and sockets were in no pod's books": {func(n *world) {
-			n.at(ending, func() { n.pod("first").memory = 0; n.host -= 40 * Mebi })
+			n.After(ending, func() { n.pod("first").memory = 0; n.host -= 40 * Mebi })
 		}, 300, 340},
 		"half of it was another's too": {func(n *world) {
-			n.at(ending, func() { n.pod("first").memory = 0; n.host += 150 * Mebi })
+			n.After(ending, func() { n.pod("first").memory = 0; n.host += 150 * Mebi })
 		}, 300, 150},
-		"the host took memory while it was waited for, and not at its end": {func(n *world) { n.takes(10*time.Second, 100) }, 300, 300},
-		"the pods cannot be read": {func(n *world) { n.at(atItsEnd, func() { n.unread = errPlanted() }) }, 0, 0},
-		"the node cannot be read": {func(n *world) { n.at(atItsEnd, func() { n.unknown = errPlanted() }) }, 0, 0},
+		"the host took memory while it was waited for, and not at its end": {
+			func(n *world) { n.takes(10*time.Second, 100) }, 300, 300,
+		},
+		"the pods cannot be read": {func(n *world) { n.After(atItsEnd, func() { n.unread = errPlanted() }) }, 0, 0},
+		"the node cannot be read": {func(n *world) { n.After(atItsEnd, func() { n.unknown = errPlanted() }) }, 0, 0},
 		"it was measured otherwise before": {func(n *world) {
 			n.reloads(atItsEnd, func(p *agent.Policy) { p.MemoryAvailable = pressure.WorkingSet })
 		}, 0, 0},
-		"the configuration changed otherwise": {func(n *world) { n.reloads(atItsEnd, func(*agent.Policy) {}) }, 300, 300},
-	}, func(n *world, _ string, c case_) {
+		"the configuration changed otherwise": {
+			func(n *world) { n.reloads(atItsEnd, func(*agent.Policy) {}) }, 300, 300,
+		},
+	}, func(n *world, _ string, c variant) {
 		n.ends = 20 * time.Second
 		n.runs("first 300/0", "other 200/0", "small 20/0")
 		n.host = 400 * Mebi
@@ -662,7 +682,8 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 			n.t.Fatalf("%d victims ended, want 1; evicted %v", len(n.ended), n.Victims())
 		}
 		e := n.ended[0]
-		if e.Victim.UID != "uid-first" || e.Signal != pressure.MemoryAvailable || e.Expected == nil || *e.Expected != 300*Mebi || *e.Victim.Held.Sockets != 40 {
+		if e.Victim.UID != "uid-first" || e.Signal != pressure.MemoryAvailable || e.Expected == nil ||
+			*e.Expected != 300*Mebi || *e.Victim.Held.Sockets != 40 {
 			n.t.Errorf("ended: %+v", e)
 		}
 		if e.Took() < n.ends || e.Took() > n.ends+time.Second || e.Overran() {

@@ -116,7 +116,8 @@ func TestInvariant04OneVictimAtATime(t *testing.T) {
 }
 
 func TestSecondVictimWhenTheFirstCannotSuffice(t *testing.T) {
-	stories(t, map[string]bool{"the watch tells": false, "the watch is behind": true}, func(n *world, _ string, behind bool) {
+	cases := map[string]bool{"the watch tells": false, "the watch is behind": true}
+	stories(t, cases, func(n *world, _ string, behind bool) {
 		n.ends, n.behind = 25*time.Second, behind
 		n.runs("first 60/0", "second 50/0", "third 40/0")
 		n.host = 830 * Mebi // 20 available, 100 wanted
@@ -184,7 +185,7 @@ func TestDeniedPodIsRetriedAfterAWhile(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("denied 950/100")
 		n.answers(map[string]evict.Outcome{"": evict.Denied})
-		n.at(30*time.Second, func() { n.answer = nil })
+		n.After(30*time.Second, func() { n.answer = nil })
 		n.watch(3 * time.Minute)
 		n.evicted("denied", "denied")
 		if after := n.evictedAt()[0]; after < time.Minute || len(n.pods) != 0 {
@@ -222,7 +223,8 @@ func TestInvariant08DryRunDecidesTheSame(t *testing.T) {
 
 // Guards invariant 9: after a restart at any point no second pod is evicted for the same deficit.
 func TestInvariant09RestartEvictsNoPodTwice(t *testing.T) {
-	each(t, []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 24 * time.Second}, func(n *world, after time.Duration) {
+	all := []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 24 * time.Second}
+	each(t, all, func(n *world, after time.Duration) {
 		n.ends = 25 * time.Second
 		n.runs("greedy 500/100", "also 450/100")
 		n.watch(time.Millisecond + after)
@@ -388,7 +390,8 @@ func TestInvariant01IncompleteReadingEvictsNoPod(t *testing.T) {
 		n.blind(pressure.AllocatableMemoryAvailable)
 		n.evicted()
 		n.held(decide.HoldIncompleteReading)
-		if err := n.agent.Ready(); err == nil || !strings.Contains(err.Error(), "allocatableMemory.available has no figure, and no pod is evicted for memory until it has one") ||
+		if err := n.agent.Ready(); err == nil ||
+			!strings.Contains(err.Error(), "allocatableMemory.available has no figure, and no pod is evicted for memory until it has one") ||
 			!strings.Contains(err.Error(), "planted") {
 			t.Errorf("ready is %v without a complete reading, want why there is none", err)
 		}
@@ -398,7 +401,8 @@ func TestInvariant01IncompleteReadingEvictsNoPod(t *testing.T) {
 // One hung filesystem stopped the evictions for memory too, for as long as it hung, those that were under way among
 // them.
 func TestFaultHungFilesystemStopsNoMemoryEviction(t *testing.T) {
-	each(t, []pressure.Signal{pressure.ImageFSAvailable, pressure.NodeFSInodesFree, pressure.PIDAvailable}, func(n *world, signal pressure.Signal) {
+	all := []pressure.Signal{pressure.ImageFSAvailable, pressure.NodeFSInodesFree, pressure.PIDAvailable}
+	each(t, all, func(n *world, signal pressure.Signal) {
 		n.blind(signal)
 		n.evicted("greedy")
 		if err := n.agent.Ready(); err == nil || !strings.Contains(err.Error(), signal.String()+" has no figure") {

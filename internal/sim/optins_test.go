@@ -73,8 +73,8 @@ func TestNodeIsTaintedBeforeTheFirstEvictionAndUntilTheTransitionPeriodHasPassed
 		taints := &fakeTaints{takes: 300 * time.Millisecond}
 		n.tainted(taints)
 		n.runs("greedy 500/100")
-		n.at(30*time.Second, func() { n.host = 450 * Mebi })
-		n.at(50*time.Second, func() { n.host = 0 })
+		n.After(30*time.Second, func() { n.host = 450 * Mebi })
+		n.After(50*time.Second, func() { n.host = 0 })
 		n.watch(2 * time.Minute)
 		same(t, "the order", []string{
 			"want  keep", "want ", // watched for a transition period
@@ -180,7 +180,8 @@ func TestStopKeepsTheEvidenceAndTheResumeActs(t *testing.T) {
 	})
 }
 
-// A stop cancels a plan, also where no tick is due: the request that is under way gets its answer, and no other is sent.
+// A stop cancels a plan, also where no tick is due: the request that is under way gets its answer, and no other is
+// sent.
 func TestStopCancelsAPlan(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("a 310/100", "b 310/100", "c 310/100")
@@ -223,8 +224,8 @@ func TestTaintsStayWhileActingIsNotKnown(t *testing.T) {
 	})
 }
 
-// The end of a dry run ends what it simulated, whenever that is: before the answer, while the victim would be in flight,
-// or after it would have ended. It counts against no limit, and the pod is evicted.
+// The end of a dry run ends what it simulated, whenever that is: before the answer, while the victim would be in
+// flight, or after it would have ended. It counts against no limit, and the pod is evicted.
 func TestEndOfTheDryRunForgetsWhatItSimulated(t *testing.T) {
 	each(t, []time.Duration{time.Second, 5 * time.Second, 2 * time.Minute}, func(n *world, end time.Duration) {
 		n.slow = 2 * time.Second
@@ -235,7 +236,8 @@ func TestEndOfTheDryRunForgetsWhatItSimulated(t *testing.T) {
 		n.watch(end + 4*time.Second)
 		n.evicted("greedy", "greedy")
 		n.really("greedy")
-		if s := n.kept(); len(s.Cooldown.Accepted) != 1 || slices.ContainsFunc(n.inFlight(), func(v decide.Victim) bool { return v.DryRun }) {
+		if s := n.kept(); len(s.Cooldown.Accepted) != 1 ||
+			slices.ContainsFunc(n.inFlight(), func(v decide.Victim) bool { return v.DryRun }) {
 			n.t.Errorf("kept: %+v", s)
 		}
 	})

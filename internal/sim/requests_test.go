@@ -70,12 +70,13 @@ func TestRequestInDoubtIsOver(t *testing.T) {
 // The watch may report first that a request without a response was carried out: the pod is evictd's victim as
 // if the response had arrived.
 func TestRequestInDoubtThatTheWatchResolves(t *testing.T) {
-	stories(t, map[string]bool{"under pressure": false, "when the pressure is over": true}, func(n *world, _ string, calm bool) {
+	cases := map[string]bool{"under pressure": false, "when the pressure is over": true}
+	stories(t, cases, func(n *world, _ string, calm bool) {
 		n.ends = 20 * time.Second
 		n.greedyAndOther()
 		n.unlooked = errPlanted()
 		n.answer = func(r evict.Request) evict.Result {
-			n.at(2500*time.Millisecond, func() {
+			n.After(2500*time.Millisecond, func() {
 				n.terminate(r.UID)
 				if calm {
 					n.host -= 300 * Mebi
@@ -116,7 +117,7 @@ func TestRequestInDoubtForAPodThatAnotherDeletesLater(t *testing.T) {
 			result.Stays = stayed
 			return result
 		}
-		n.at(evict.RequestTimeout+decide.LookTimeout+time.Second, func() { n.terminate("uid-greedy") })
+		n.After(evict.RequestTimeout+decide.LookTimeout+time.Second, func() { n.terminate("uid-greedy") })
 		n.watch(50 * time.Second)
 		if len(n.decisions) != 1 || len(n.looks) != 0 {
 			n.t.Errorf("read %v, and it is on record: %+v", n.looks, n.decisions)
@@ -167,8 +168,8 @@ func TestRequestInDoubtThatIsCarriedOutLate(t *testing.T) {
 		n.runs("greedy 460/100", "other 450/100")
 		n.host = 30 * Mebi
 		n.losesFirst(func(r evict.Request) {
-			n.at(3*time.Second, func() { n.terminate(r.UID) })
-			n.at(500*time.Millisecond, func() { meanwhile(n) })
+			n.After(3*time.Second, func() { n.terminate(r.UID) })
+			n.After(500*time.Millisecond, func() { meanwhile(n) })
 		})
 		n.watch(10 * time.Second)
 		if n.pod("other").leaving != nil {
@@ -184,7 +185,7 @@ func TestRequestInDoubtHoldsTheOthersForABoundedTime(t *testing.T) {
 		func(n *world, during time.Duration, want bool) {
 			n.runs("odd 460/100", "other 450/100")
 			n.host = 30 * Mebi
-			n.at(500*time.Millisecond, func() { n.pod("other").memory += 20 * Mebi })
+			n.After(500*time.Millisecond, func() { n.pod("other").memory += 20 * Mebi })
 			n.answer = func(r evict.Request) evict.Result {
 				if r.Name == "odd" {
 					return lost(r)
@@ -209,7 +210,8 @@ func TestNoOtherPodWhileTheLastRequestIsInDoubt(t *testing.T) {
 		if got := len(n.looks); got < 10 || got > 12 { // after 1, 3, 7, 13 s, then every 6 s
 			t.Errorf("looked %d times in a minute, want about 11", got)
 		}
-		if d := n.last(); d.Verb != decide.Held || d.Hold != decide.HoldRequestInDoubt && d.Hold != decide.HoldBackingOff {
+		if d := n.last(); d.Verb != decide.Held || d.Hold != decide.HoldRequestInDoubt &&
+			d.Hold != decide.HoldBackingOff {
 			t.Errorf("the record does not say that it is not known: %+v", d)
 		}
 	})
@@ -229,24 +231,25 @@ func TestDryRunInDoubtIsNotResolved(t *testing.T) {
 // What ends a plan while the answer to its first request is awaited: the second is not sent, and the record
 // says why.
 func TestPlanEnds(t *testing.T) {
-	stories(t, map[string]struct {
+	type variant struct {
 		happens func(n *world)
 		says    string
-	}{
-		"the node recovers": {func(n *world) { n.at(time.Second, func() { n.capacity *= 2 }) }, "recovered meanwhile"},
+	}
+	stories(t, map[string]variant{
+		"the node recovers": {
+			func(n *world) { n.After(time.Second, func() { n.capacity *= 2 }) }, "recovered meanwhile",
+		},
 		"the configuration changes": {func(n *world) {
 			n.reloads(time.Second, func(p *agent.Policy) { p.DryRun = true })
 		}, "the configuration changed"},
-		"memory cannot be read": {func(n *world) { n.sampled = n.blindAfter(pressure.MemoryAvailable, 10) }, "could not be read"},
+		"memory cannot be read": {
+			func(n *world) { n.sampled = n.blindAfter(pressure.MemoryAvailable, 10) }, "could not be read",
+		},
 		"another signal of memory cannot be read": {func(n *world) {
 			n.threshold(pressure.AllocatableMemoryAvailable, pressure.Absolute(1), true)
 			n.sampled = n.blindAfter(pressure.AllocatableMemoryAvailable, 10)
 		}, "could not be read"},
-	}, func(n *world, _ string, c struct {
-		happens func(n *world)
-		says    string
-	},
-	) {
+	}, func(n *world, _ string, c variant) {
 		n.runs("guarded 500/100", "free 450/100")
 		n.slow = 5 * time.Second
 		n.answers(map[string]evict.Outcome{"": evict.BlockedByBudget})
@@ -282,7 +285,7 @@ func TestFaultAWebhookThatIsAwayForAMoment(t *testing.T) {
 		n.answer = func(evict.Request) evict.Result {
 			return evict.Result{Outcome: evict.Throttled, PodAlone: true, Message: "failed calling webhook"}
 		}
-		n.at(3*time.Second, func() { n.answer = nil })
+		n.After(3*time.Second, func() { n.answer = nil })
 		n.watch(10 * time.Second)
 		if n.acted(); n.evictedAt()[0] > 8*time.Second {
 			t.Errorf("evicted %v after the webhook was back", n.evictedAt()[0]-3*time.Second)
@@ -311,7 +314,7 @@ func TestSilentServerBlamesNoPod(t *testing.T) {
 		n.greedyAndOther()
 		n.unlooked = errPlanted()
 		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.Unconfirmed, Stays: true} }
-		n.at(time.Minute, func() { n.unlooked, n.answer = nil, nil })
+		n.After(time.Minute, func() { n.unlooked, n.answer = nil, nil })
 		n.watch(80 * time.Second)
 		n.evicted("greedy", "greedy")
 	})
@@ -323,7 +326,7 @@ func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 	story(t, func(n *world) {
 		n.runs("hog 500/100", "innocent 450/100")
 		n.answer = func(r evict.Request) evict.Result {
-			n.at(20*time.Second, func() { delete(n.pods, r.UID) })
+			n.After(20*time.Second, func() { delete(n.pods, r.UID) })
 			return lost(r)
 		}
 		n.fate = func(evict.Request) (evict.Fate, error) { return evict.Ended, nil }
@@ -349,7 +352,7 @@ func TestFaultTheLastLostRequestIsRemembered(t *testing.T) {
 			}
 			return result
 		}
-		n.at(51*time.Second, func() { n.terminate("uid-greedy") })
+		n.After(51*time.Second, func() { n.terminate("uid-greedy") })
 		n.watch(60 * time.Second)
 		if slices.Contains(n.Victims(), "other") {
 			t.Errorf("evicted %v: two are in flight for one deficit", n.Victims())
@@ -361,7 +364,8 @@ func TestFaultTheLastLostRequestIsRemembered(t *testing.T) {
 // the budget refuses the second request because of the first, which lands ten seconds later: the
 // doubt holds until then.
 func TestFaultARefusedRetryEndsNoDoubt(t *testing.T) {
-	each(t, []evict.Outcome{evict.BlockedByBudget, evict.Denied, evict.Throttled}, func(n *world, refusal evict.Outcome) {
+	all := []evict.Outcome{evict.BlockedByBudget, evict.Denied, evict.Throttled}
+	each(t, all, func(n *world, refusal evict.Outcome) {
 		n.ends = 20 * time.Second
 		n.greedyAndOther()
 		n.answer = func(r evict.Request) evict.Result {
@@ -371,7 +375,7 @@ func TestFaultARefusedRetryEndsNoDoubt(t *testing.T) {
 			case len(n.evictions) > 1:
 				return evict.Result{Outcome: refusal}
 			}
-			n.at(10*time.Second, func() { n.terminate(r.UID) })
+			n.After(10*time.Second, func() { n.terminate(r.UID) })
 			result := lost(r)
 			result.Stays = true
 			return result
@@ -398,7 +402,7 @@ func TestFaultLateAnswerShortensNoOthersGrace(t *testing.T) {
 		n.watch(time.Hour)
 		n.terminate("uid-greedy") // another's doing; the watch does not tell yet
 		n.host += 300 * Mebi
-		n.at(2*time.Second, func() { n.pod("greedy").api = n.pod("greedy").leaving })
+		n.After(2*time.Second, func() { n.pod("greedy").api = n.pod("greedy").leaving })
 		n.answer = nil
 		n.on(3 * time.Minute)
 		if slices.Contains(n.Victims()[1:], "greedy") {
@@ -430,7 +434,8 @@ func TestFaultVictimSeenToLeaveBeforeItsAnswer(t *testing.T) {
 		}
 		n.watch(5 * time.Second)
 		n.evicted("greedy")
-		if d := n.acted()[0]; d.Victim().Result.Outcome != evict.Evicted || n.follows("greedy", "memory.available").GraceSeconds != 30 {
+		if d := n.acted()[0]; d.Victim().Result.Outcome != evict.Evicted ||
+			n.follows("greedy", "memory.available").GraceSeconds != 30 {
 			n.t.Errorf("on record: %+v", d)
 		}
 	})
@@ -444,7 +449,7 @@ func (n *world) goneNode(holds time.Duration) {
 		if r.Name != "hog" {
 			return evict.Result{Outcome: taken(r)}
 		}
-		n.at(holds, func() { delete(n.pods, r.UID) })
+		n.After(holds, func() { delete(n.pods, r.UID) })
 		return evict.Result{Outcome: evict.Gone, Message: "pods \"hog\" not found"}
 	}
 }
@@ -459,7 +464,8 @@ func TestFaultGoneEndsTheAttempt(t *testing.T) {
 			n.watch(10 * time.Second)
 			n.evicted("hog")
 			way := n.follows("hog", "")
-			if way.DryRun || way.Expected.At(pressure.MemoryAvailable) != 500*Mebi || !way.Deadline.Equal(way.Accepted.Add(decide.GoneFor)) {
+			if way.DryRun || way.Expected.At(pressure.MemoryAvailable) != 500*Mebi ||
+				!way.Deadline.Equal(way.Accepted.Add(decide.GoneFor)) {
 				t.Errorf("in flight: %+v, want the hog for 45 s", way)
 			}
 			n.counts(0)
@@ -518,7 +524,8 @@ func TestFaultPodThatIsNoLongerListedIsNotSent(t *testing.T) {
 // A pod that admission begins to move away counts as one that others end, for 75 s: no other is asked
 // meanwhile. Then the next one has its turn; in a dry run what the first holds counts as reclaimed.
 func TestFaultAMigrationThatHasBegunIsReliedOn(t *testing.T) {
-	stories(t, map[bool][]string{false: {"first", "second"}, true: {"first"}}, func(n *world, dryRun bool, want []string) {
+	cases := map[bool][]string{false: {"first", "second"}, true: {"first"}}
+	stories(t, cases, func(n *world, dryRun bool, want []string) {
 		n.runs("first 500/100", "second 450/100")
 		n.answers(map[string]evict.Outcome{"": evict.Evacuating})
 		n.policy.DryRun = dryRun
@@ -540,20 +547,20 @@ func (n *world) slowRefusals() {
 
 // Guards invariant 4: what begins to leave while a request is under way is relied on too.
 func TestWalkEndsWhenEnoughBeginsToLeave(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		holds   int64
 		leaves  time.Duration
 		victims []string
 	}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"a pod that suffices":        {280, 2 * time.Second, []string{"guarded"}},
 		"a moment before the answer": {280, 9*time.Second + 500*time.Millisecond, []string{"guarded"}},
 		"a pod that is too small":    {20, 2 * time.Second, []string{"guarded", "next"}},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.slowRefusals()
 		n.host += (280 - c.holds) * Mebi
 		n.pod("small").memory = c.holds * Mebi
-		n.at(c.leaves, func() { n.terminate("uid-small") })
+		n.After(c.leaves, func() { n.terminate("uid-small") })
 		n.watch(25 * time.Second)
 		n.evicted(c.victims...)
 		if said := strings.Contains(n.decisions[0].Detail, "in flight should free"); said != (len(c.victims) == 1) {
@@ -584,7 +591,8 @@ func TestHardPressureEndsASoftWalk(t *testing.T) {
 		n.softAndHard()
 		n.watch(15 * time.Second)
 		n.evicted("guarded", "next")
-		if d := n.decisions[0]; d.Pressure.Threshold.Hard || !strings.Contains(d.Detail, "the hard threshold of memory.available was met meanwhile") {
+		if d := n.decisions[0]; d.Pressure.Threshold.Hard ||
+			!strings.Contains(d.Detail, "the hard threshold of memory.available was met meanwhile") {
 			t.Errorf("the record of the soft plan: %+v", d)
 		}
 		same(t, "requests", []asked{{"guarded", -1}, {"next", 3}}, n.graces())
@@ -598,7 +606,7 @@ func TestFaultHangingSoftRequestIsWithdrawn(t *testing.T) {
 		n.slowRefusals()
 		n.slow, n.answer = 30*time.Second, nil
 		n.host -= 80 * Mebi // soft
-		n.at(2*time.Second, func() {
+		n.After(2*time.Second, func() {
 			n.host += 80 * Mebi
 			n.slow = 0 // the webhook is itself again
 		})
@@ -606,7 +614,8 @@ func TestFaultHangingSoftRequestIsWithdrawn(t *testing.T) {
 		n.watch(5 * time.Second)
 		same(t, "requests", []asked{{"guarded", 3}}, n.graces())
 		first := n.decisions[0]
-		if last := first.Attempts[len(first.Attempts)-1]; last.Result.Outcome != evict.Unconfirmed || !strings.Contains(last.Result.Message, "was withdrawn") {
+		if last := first.Attempts[len(first.Attempts)-1]; last.Result.Outcome != evict.Unconfirmed ||
+			!strings.Contains(last.Result.Message, "was withdrawn") {
 			t.Errorf("the record of the soft plan: %+v", last)
 		}
 		if took := n.last().Time.Sub(n.began); took > 2500*time.Millisecond {
@@ -645,7 +654,7 @@ func hookedNode(n *world) *hooked {
 	h := &hooked{world: n, hangs: "large"}
 	n.runs("large 300/10", "next 290/10", "small 100/10")
 	n.ends = 20 * time.Second
-	n.at(2*time.Second, func() { n.host = 230 * Mebi })
+	n.After(2*time.Second, func() { n.host = 230 * Mebi })
 	n.filesystem(pressure.NodeFSAvailable, steps(map[time.Duration]int64{0: 50}))
 	for name, used := range map[string]int64{"large": 400, "next": 10, "small": 200} {
 		n.disk.measured["uid-"+name] = onDisk(used, 1, 1, 1)
@@ -662,7 +671,7 @@ func (h *hooked) hang(r evict.Request) func(context.Context) evict.Result {
 		return nil
 	}
 	if h.late > 0 {
-		h.at(h.late, func() { h.terminate(r.UID) })
+		h.After(h.late, func() { h.terminate(r.UID) })
 	}
 	return func(ctx context.Context) evict.Result {
 		result := evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Stays: true, Sent: time.Now()}
@@ -696,7 +705,7 @@ func TestFaultDoubtAboutADiskHoldsUpNoMemoryEviction(t *testing.T) {
 		"its pod uses the most memory, too": func(*hooked) {},
 		"its pod uses less memory":          func(h *hooked) { h.pod("next").memory = 310 * Mebi },
 		"its pod is no candidate any more": func(h *hooked) {
-			h.at(1900*time.Millisecond, func() { h.changed("large", bare) })
+			h.After(1900*time.Millisecond, func() { h.changed("large", bare) })
 		},
 		"it cannot be read again": func(h *hooked) { h.unlooked = errPlanted() },
 	}, func(n *world, _ string, setUp func(*hooked)) {
@@ -712,7 +721,7 @@ func TestFaultDoubtAboutADiskHoldsUpNoMemoryEviction(t *testing.T) {
 func TestFaultRestOfADoubtRestsNoOtherDecision(t *testing.T) {
 	story(t, func(n *world) {
 		h := hookedNode(n)
-		n.at(1900*time.Millisecond, func() { n.changed("large", bare) })
+		n.After(1900*time.Millisecond, func() { n.changed("large", bare) })
 		n.ends = time.Second // the first victim's
 		again := 20*time.Second + 300*time.Millisecond
 		n.takes(again, 290)
@@ -727,12 +736,12 @@ func TestFaultHeldHardPressureEndsASoftWalk(t *testing.T) {
 	stories(t, map[string]func(*hooked) (from time.Duration, want string){
 		"the pods' use could not be read": func(h *hooked) (time.Duration, string) {
 			h.host, h.unread = 230*Mebi, errPlanted()
-			h.at(3*time.Second, func() { h.unread = nil })
+			h.After(3*time.Second, func() { h.unread = nil })
 			return 3 * time.Second, "next"
 		},
 		"what was in flight sufficed": func(h *hooked) (time.Duration, string) {
 			h.stubborn = true
-			h.at(10*time.Second, func() { h.host = 550 * Mebi })
+			h.After(10*time.Second, func() { h.host = 550 * Mebi })
 			return 10 * time.Second, "small"
 		},
 	}, func(n *world, _ string, setUp func(*hooked) (time.Duration, string)) {
@@ -751,7 +760,8 @@ func TestDoubtAboutADiskThatWasCarriedOutCountsForMemory(t *testing.T) {
 		h.behind, h.late = true, 1990*time.Millisecond
 		n.watch(20 * time.Second)
 		n.evicted()
-		if d := n.acted()[0]; d.Pressure.Threshold.Signal != pressure.NodeFSAvailable || d.Victim().Entry.Pod.Name != "large" {
+		if d := n.acted()[0]; d.Pressure.Threshold.Signal != pressure.NodeFSAvailable ||
+			d.Victim().Entry.Pod.Name != "large" {
 			t.Errorf("that large was evicted for the disk is not on record: %+v", d)
 		}
 	})
@@ -766,7 +776,7 @@ func TestPodInDoubtIsEvictedWhereThereIsNoOtherCandidate(t *testing.T) {
 			n.changed(name, bare)
 		}
 		n.ends = 0
-		n.at(1900*time.Millisecond, func() { h.hangs = "" })
+		n.After(1900*time.Millisecond, func() { h.hangs = "" })
 		n.watch(20 * time.Second)
 		h.evictsAtOnce(0, "large", 4*time.Second)
 		n.counts(1)

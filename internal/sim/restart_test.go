@@ -56,7 +56,8 @@ func TestInvariant09BackOffsHoldOnAfterARestart(t *testing.T) {
 	})
 }
 
-// killedAtTheRequest answers a request as one whose process is killed while it is pending, and keeps the file of then.
+// killedAtTheRequest answers a request as one whose process is killed while it is pending, and keeps the file of
+// then.
 func (n *world) killedAtTheRequest(arrives bool) (killed func() *File) {
 	var file *File
 	n.answer = func(r evict.Request) evict.Result {
@@ -68,19 +69,19 @@ func (n *world) killedAtTheRequest(arrives bool) (killed func() *File) {
 	return func() *File { return file }
 }
 
-// Guards invariant 9: a process that is killed while its request is pending, before it reached the API server or after,
-// has left a record of it. The next process evicts the same pod, or takes its eviction for its own.
+// Guards invariant 9: a process that is killed while its request is pending, before it reached the API server or
+// after, has left a record of it. The next process evicts the same pod, or takes its eviction for its own.
 func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		arrives bool
 		grace   int64
 		want    []string
 	}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"it never arrived":               {false, 30, []string{"greedy"}},
 		"it was carried out":             {true, 30, nil},
 		"it was carried out and is gone": {true, 0, nil},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.runs("also 450/100")
 		n.Run("greedy", 500, 100, grace(c.grace))
 		killed := n.killedAtTheRequest(false)
@@ -106,10 +107,11 @@ func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
 	})
 }
 
-// When the next process begins, a request without a response is older than the API server may take for one. If its pod
-// has ended meanwhile, its space is waited for. If the pod is there and stays, nothing is waited for.
+// When the next process begins, a request without a response is older than the API server may take for one. If its
+// pod has ended meanwhile, its space is waited for. If the pod is there and stays, nothing is waited for.
 func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
-	stories(t, map[bool][]string{true: {"large"}, false: {"large", "large"}}, func(n *world, arrives bool, want []string) {
+	cases := map[bool][]string{true: {"large"}, false: {"large", "large"}}
+	stories(t, cases, func(n *world, arrives bool, want []string) {
 		n.largeAndSmall(nodefs, always(90))
 		n.collectsAfter(70 * time.Second)
 		killed := n.killedAtTheRequest(arrives)
@@ -126,8 +128,8 @@ func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// Guards invariant 9: a victim of the process before is evictd's own, so that it can be ended sooner when hard pressure
-// comes.
+// Guards invariant 9: a victim of the process before is evictd's own, so that it can be ended sooner when hard
+// pressure comes.
 func TestInvariant09OwnVictimStaysOwn(t *testing.T) {
 	story(t, func(n *world) {
 		n.patientNode(3600)
@@ -166,7 +168,8 @@ func TestReportTeachesAllMemories(t *testing.T) {
 			n.live(time.Second)
 			n.follows("victim", "memory.available")
 			n.counts(1)
-			if s := n.kept(); s.Cooldown.Refused() != 1 || len(s.Incidents) != 1 || len(s.Incidents[0].Victims) != 1 || s.Incidents[0].Victims[0].UID != "uid-victim" {
+			if s := n.kept(); s.Cooldown.Refused() != 1 || len(s.Incidents) != 1 ||
+				len(s.Incidents[0].Victims) != 1 || s.Incidents[0].Victims[0].UID != "uid-victim" {
 				t.Errorf("kept: %+v", s)
 			}
 		}
@@ -202,8 +205,8 @@ func TestInvariant09DiskRestartWithoutState(t *testing.T) {
 	})
 }
 
-// The space of a victim from before the start is waited for, whenever the threshold is met: a rollout within a minute of
-// its end, and one first reading at the line, took a second pod.
+// The space of a victim from before the start is waited for, whenever the threshold is met: a rollout within a minute
+// of its end, and one first reading at the line, took a second pod.
 func TestFaultStartWithoutStateAtTheLine(t *testing.T) {
 	story(t, func(n *world) {
 		n.largeAndSmall(nodefs, steps(map[time.Duration]int64{0: 90, 20 * time.Second: 100, 21 * time.Second: 90}))
@@ -226,8 +229,8 @@ func TestCarefulStartOnADiskThatFills(t *testing.T) {
 	})
 }
 
-// An agent that knows nothing of the time before evicts no pod for memory in its first ten seconds: replaced again and
-// again, it would evict a pod each time. That is not one with an empty state.
+// An agent that knows nothing of the time before evicts no pod for memory in its first ten seconds: replaced again
+// and again, it would evict a pod each time. That is not one with an empty state.
 func TestFaultRestartWithoutStateIsCareful(t *testing.T) {
 	story(t, func(n *world) {
 		n.leaky("a", "b", "c")
@@ -243,7 +246,8 @@ func TestFaultRestartWithoutStateIsCareful(t *testing.T) {
 
 // A calm node's state is not written, and neither is it at each tick under pressure.
 func TestNothingIsSavedWhereNothingChanges(t *testing.T) {
-	stories(t, map[string]int64{"calm": 100, "an hour of pressure in which nothing happens": 950}, func(n *world, _ string, memory int64) {
+	cases := map[string]int64{"calm": 100, "an hour of pressure in which nothing happens": 950}
+	stories(t, cases, func(n *world, _ string, memory int64) {
 		n.Run("protected", memory, 100, bare)
 		n.watch(time.Hour)
 		if n.file.saves > 2 { // when the incident begins, and at the end
@@ -308,8 +312,9 @@ func gracelessSteps() []string {
 	return []string{afterTheAnswer, beforeTheDecision, afterTheDecision, onTheNextTick, afterTheDelete}
 }
 
-// killable is what an agent has of the node, the API server and its state file. It is killed when its step is reached:
-// from then on each goroutine of the agent ends where it touches one of them, and what it was about to do is not done.
+// killable is what an agent has of the node, the API server and its state file. It is killed when its step is
+// reached: from then on each goroutine of the agent ends where it touches one of them, and what it was about to do is
+// not done.
 type killable struct {
 	*Node
 	file      *File
@@ -457,8 +462,8 @@ func (r killableRecorder) Ledger(_ time.Time, bookings []decide.Victim, _, _ int
 }
 
 // Guards invariant 9: an agent is killed at a step of its tick and restarted, with and without the state that it had
-// written. The node is short of one pod's worth of memory, and the victim takes three seconds to end. Exactly one pod is
-// evicted, by either of the two agents.
+// written. The node is short of one pod's worth of memory, and the victim takes three seconds to end. Exactly one pod
+// is evicted, by either of the two agents.
 func TestInvariant09KilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	steps := func(how string, steps []string, seconds int64, keeps bool) {

@@ -43,18 +43,20 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 			n.terminate("uid-leaving")
 		}
 	}
-	type case_ struct {
+	type variant struct {
 		setUp  func(n *world)
 		want   []string // victims
 		hold   decide.Hold
 		detail string
 	}
-	cases := map[string]case_{
+	cases := map[string]variant{
 		"a process of the host leaks": {
 			host(910, "a 10/0", "b 20/0"), nil, decide.HoldInsufficientReclaim,
 			"all 2 candidates together could return 30.0Mi of the 40.0Mi that are missing: look at processes of the host, page cache and kernel memory",
 		},
-		"they would just suffice": {host(900, "a 10/0", "b 20/0"), []string{"b", "a"}, decide.HoldReclaimInProgress, ""},
+		"they would just suffice": {
+			host(900, "a 10/0", "b 20/0"), []string{"b", "a"}, decide.HoldReclaimInProgress, "",
+		},
 		"one byte short": {func(n *world) {
 			host(900, "a 10/0", "b 20/0")(n)
 			n.host++
@@ -82,7 +84,7 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 			func(n *world) {
 				n.policy.Thresholds[0].MinReclaim = mebi(50)
 				host(890, "a 10/0", "b 20/0")(n)
-				n.at(3*time.Second, func() { n.host = 860 * Mebi })
+				n.After(3*time.Second, func() { n.host = 860 * Mebi })
 			},
 			[]string{"b"},
 			decide.HoldRecovered, "the threshold is reached, and no pod is evicted for the 40.0Mi that are missing to its minimum reclaim",
@@ -122,11 +124,11 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 		name string
 		hard bool
 	}
-	both := map[named]case_{}
+	both := map[named]variant{}
 	for name, c := range cases {
 		both[named{name, true}], both[named{name, false}] = c, c
 	}
-	stories(t, both, func(n *world, name named, c case_) {
+	stories(t, both, func(n *world, name named, c variant) {
 		n.stubborn = true
 		n.line(100)
 		n.policy.Thresholds[0].Hard = name.hard
@@ -191,27 +193,35 @@ func TestLeakerBehindABudget(t *testing.T) {
 
 // Filesystems and tasks are judged in their own unit: 50 of 1000 are available, 100 are wanted.
 func TestCandidatesThatWouldHelpOnDisk(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		signal pressure.Signal
 		a, b   usage.DiskUse
 		want   []string
 		detail string
 	}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"bytes": {
 			pressure.NodeFSAvailable, onDisk(20, 90, 90, 90), onDisk(29, 90, 90, 90), nil,
 			"return 49 of the 50 that are missing: look at images, hostPath",
 		},
-		"bytes that suffice": {pressure.NodeFSAvailable, onDisk(20, 0, 0, 0), onDisk(30, 0, 0, 0), []string{"b", "a"}, ""},
-		"inodes":             {pressure.NodeFSInodesFree, onDisk(90, 20, 90, 90), onDisk(90, 29, 90, 90), nil, "return 49 inodes of the 50 inodes"},
-		"of images":          {pressure.ImageFSAvailable, onDisk(90, 90, 20, 90), onDisk(90, 90, 29, 90), nil, "return 49 of the 50"},
-		"of one pod":         {pressure.ImageFSAvailable, onDisk(0, 0, 2, 0), onDisk(0, 0, 400, 0), []string{"b"}, ""},
-		"of layers":          {pressure.ContainerFSInodesFree, onDisk(90, 90, 90, 20), onDisk(90, 90, 90, 29), nil, "return 49 inodes"},
+		"bytes that suffice": {
+			pressure.NodeFSAvailable, onDisk(20, 0, 0, 0), onDisk(30, 0, 0, 0), []string{"b", "a"}, "",
+		},
+		"inodes": {
+			pressure.NodeFSInodesFree, onDisk(90, 20, 90, 90), onDisk(90, 29, 90, 90), nil, "return 49 inodes of the 50 inodes",
+		},
+		"of images": {
+			pressure.ImageFSAvailable, onDisk(90, 90, 20, 90), onDisk(90, 90, 29, 90), nil, "return 49 of the 50",
+		},
+		"of one pod": {pressure.ImageFSAvailable, onDisk(0, 0, 2, 0), onDisk(0, 0, 400, 0), []string{"b"}, ""},
+		"of layers": {
+			pressure.ContainerFSInodesFree, onDisk(90, 90, 90, 20), onDisk(90, 90, 90, 29), nil, "return 49 inodes",
+		},
 		"tasks": {
 			pressure.PIDAvailable, onDisk(0, 0, 0, 0), onDisk(0, 0, 0, 0), nil,
 			"all 2 candidates together could return 49 tasks of the 50 tasks that are missing: look at processes of the host",
 		},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.short(c.signal)
 		n.holds("a", c.a)
 		n.holds("b", c.b)
@@ -232,7 +242,7 @@ func TestInsufficientReclaimIsRecordedOnceAndEnds(t *testing.T) {
 		n.line(100)
 		n.host = 930 * Mebi
 		n.runs("a 10/0")
-		n.at(20*time.Second, func() { n.pod("a").memory, n.host = 60*Mebi, 880*Mebi })
+		n.After(20*time.Second, func() { n.pod("a").memory, n.host = 60*Mebi, 880*Mebi })
 		n.watch(25 * time.Second)
 		if d := n.decisions[0]; d.Hold != decide.HoldInsufficientReclaim || n.decisions[1].Verb != decide.Acted {
 			t.Errorf("decisions %+v", n.decisions)
@@ -255,14 +265,16 @@ func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
 			}
 		})
 		d := n.acted()[0]
-		if len(d.Ranking.Protected) != 1 || d.Ranking.Protected[0].Protection != rank.ProtectedBackingOff || d.Ranking.Protected[0].Detail != "the last answer was BlockedByBudget" {
+		if len(d.Ranking.Protected) != 1 || d.Ranking.Protected[0].Protection != rank.ProtectedBackingOff ||
+			d.Ranking.Protected[0].Detail != "the last answer was BlockedByBudget" {
 			t.Errorf("protected: %+v", d.Ranking.Protected)
 		}
 		want := "no request is sent for 1 candidates of owners that reached limits.perOwnerPerHour; shop/often: 2 of its owner's pods went in the last hour, limits.perOwnerPerHour is 2"
 		if !slices.Contains(d.Notes, want) {
 			t.Errorf("notes %q, want %q", d.Notes, want)
 		}
-		if v := d.Victim(); v == nil || v.Entry.Pod.Name != "free" || v.Entry.Position != 2 || len(d.Ranking.Candidates) != 2 {
+		if v := d.Victim(); v == nil || v.Entry.Pod.Name != "free" || v.Entry.Position != 2 ||
+			len(d.Ranking.Candidates) != 2 {
 			t.Errorf("the victim is not the second of two: %+v", d)
 		}
 	})
@@ -314,7 +326,8 @@ func TestFaultSlowLeakTakesCacheHolders(t *testing.T) {
 // A leak is evicted and returns less than the written minimum reclaim. The line is reached by what is in flight,
 // and then by what is available: no other pod goes for the rest, however long that takes.
 func TestFaultReclaimMarginTakesPods(t *testing.T) {
-	stories(t, map[string][]string{"once": {"leak"}, "and the line is missed again": {"leak", "cached-0"}}, func(n *world, _ string, want []string) {
+	cases := map[string][]string{"once": {"leak"}, "and the line is missed again": {"leak", "cached-0"}}
+	stories(t, cases, func(n *world, _ string, want []string) {
 		n.ends = 10 * time.Second
 		n.cacheHolders(500, 500)
 		n.runs("leak 100/0")
@@ -330,7 +343,8 @@ func TestFaultReclaimMarginTakesPods(t *testing.T) {
 
 // Page cache moves no pod ahead in the ranking for MemAvailable.
 func TestFaultRankingCountsCacheThatIsAvailable(t *testing.T) {
-	stories(t, map[pressure.MemoryDefinition]string{pressure.Kernel: "leaker", pressure.WorkingSet: "cached"}, func(n *world, definition pressure.MemoryDefinition, want string) {
+	cases := map[pressure.MemoryDefinition]string{pressure.Kernel: "leaker", pressure.WorkingSet: "cached"}
+	stories(t, cases, func(n *world, definition pressure.MemoryDefinition, want string) {
 		n.stubborn = true
 		n.Run("cached", 12, 8).cache = 600 * Mebi
 		n.runs("leaker 300/100")
@@ -358,7 +372,7 @@ func (n *world) hostOnNode(others int64) {
 	n.untilExhaustion()
 	n.host = (700 - others) * Mebi
 	n.runs("a 60/100", "b 60/100", "c 60/100")
-	n.at(5*time.Second, func() { n.host = (750 - others) * Mebi })
+	n.After(5*time.Second, func() { n.host = (750 - others) * Mebi })
 }
 
 // kubeletHard says what the kubelet's threshold of memory is, beside one of a disk.
@@ -388,7 +402,7 @@ func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
 func TestHalfOfTheLineTakesAPodWithinItsRequest(t *testing.T) {
 	stories(t, map[string]func(n *world){
 		"a leak": func(n *world) { n.leaks("", time.Minute, 2*Mebi, 15*time.Second) },
-		"a step": func(n *world) { n.at(time.Minute, func() { n.host = 771 * Mebi }) },
+		"a step": func(n *world) { n.After(time.Minute, func() { n.host = 771 * Mebi }) },
 	}, func(n *world, _ string, takes func(n *world)) {
 		n.hostOnNode(0)
 		takes(n)
@@ -404,10 +418,11 @@ func TestHalfOfTheLineTakesAPodWithinItsRequest(t *testing.T) {
 // free is used up within seconds; it stays where they cover what it takes together; and what a small victim returns
 // hides for a moment how fast it uses memory up, and is no rate of zero.
 func TestFaultPodsBesideALeakWithinItsRequest(t *testing.T) {
-	stories(t, map[string]struct {
+	type variant struct {
 		setUp func(n *world)
 		want  []string
-	}{
+	}
+	stories(t, map[string]variant{
 		"they would last for seconds": {func(n *world) {
 			n.runs("leak 500/3000", "over 110/60", "holder 10/8", "near 110/130")
 			n.host = 850 * Mebi
@@ -427,17 +442,14 @@ func TestFaultPodsBesideALeakWithinItsRequest(t *testing.T) {
 			n.leaks("leak", 0, 30*Mebi, 30*time.Second)
 			n.line(800)
 		}, []string{"a", "leak"}},
-	}, func(n *world, name string, c struct {
-		setUp func(n *world)
-		want  []string
-	},
-	) {
+	}, func(n *world, name string, c variant) {
 		n.memory(3000)
 		n.untilExhaustion()
 		c.setUp(n)
 		n.watch(time.Minute)
 		n.evicted(c.want...)
-		if p := n.acted()[0].Ranking.Protected; name == "they would last for seconds" && (len(p) != 3 || p[0].Protection != rank.ProtectedReclaimTooSmall) {
+		if p := n.acted()[0].Ranking.Protected; name == "they would last for seconds" && (len(p) != 3 ||
+			p[0].Protection != rank.ProtectedReclaimTooSmall) {
 			n.t.Errorf("protected: %+v", p)
 		}
 	})
@@ -446,13 +458,13 @@ func TestFaultPodsBesideALeakWithinItsRequest(t *testing.T) {
 // Memory falls slowly toward the kubelet's threshold: a pod is evicted when it is met by evictd's measure, or by
 // the kubelet's own, which needs no conversion. If the threshold is not known, no pod is.
 func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		signal    pressure.Signal
 		line, gap int64 // MiB; no line is not known
 		want      []string
 	}
 	const memory, kubelets = pressure.MemoryAvailable, pressure.KubeletMemoryAvailable
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"not known": {memory, 0, 60, nil}, // the gap alone is no line
 		"it is met": {memory, 65, 0, []string{"a"}},
 		"near":      {memory, 60, 0, nil},
@@ -461,7 +473,7 @@ func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
 		"it is met, and the kubelet sees more available": {memory, 65, -40, nil},
 		"far by the kubelet's measure":                   {kubelets, 20, 500, nil},
 		"it is met by the kubelet's measure":             {kubelets, 65, 500, []string{"a"}},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.hostOnNode(0)
 		n.leaks("", time.Minute, 4*Mebi/10, 20*time.Second)
 		n.hasKubelets = c.signal == kubelets
@@ -482,7 +494,8 @@ func TestPodThatExceedsIsEvictedBeforeExhaustion(t *testing.T) {
 		n.runs("exceeds 40/10")
 		n.watch(5 * time.Minute)
 		n.evicted("exceeds")
-		if got := n.acted()[0].Ranking; len(got.Candidates) != 1 || got.Protected[0].Protection != rank.ProtectedWithinRequests {
+		if got := n.acted()[0].Ranking; len(got.Candidates) != 1 ||
+			got.Protected[0].Protection != rank.ProtectedWithinRequests {
 			t.Errorf("%d candidates: %+v", len(got.Candidates), got.Protected)
 		}
 	})
@@ -522,18 +535,15 @@ func TestFaultDiskPodsWithinRequestsStay(t *testing.T) {
 // The pods of one owner leak, and one of them may go in an hour. Then no pod within its request goes in place of the
 // others, although the node is nearly exhausted; one that exceeds its own may.
 func TestFaultOwnersLimitTakesPodsWithinTheirRequests(t *testing.T) {
-	stories(t, map[string]struct {
+	type variant struct {
 		other, fast bool
 		want        []string
-	}{
+	}
+	stories(t, map[string]variant{
 		"leaks alone":          {false, false, []string{"leak-a"}},
 		"another that exceeds": {true, false, []string{"leak-a", "other"}},
 		"a fast fall":          {false, true, []string{"leak-a"}},
-	}, func(n *world, _ string, c struct {
-		other, fast bool
-		want        []string
-	},
-	) {
+	}, func(n *world, _ string, c variant) {
 		for _, leak := range []string{"leak-a", "leak-b", "leak-c"} {
 			n.Run(leak, 150, 50, ofOwner)
 		}
@@ -560,14 +570,15 @@ func TestFaultOwnersLimitTakesPodsWithinTheirRequests(t *testing.T) {
 // files grows by 5 MiB a second. With a threshold on it, the pod that the kubelet would end with one second of grace
 // is evicted with its own, before the kubelet's line; without it no pod is, and the line is passed.
 func TestPageCacheBringsThePodToItsGraceBeforeTheKubelet(t *testing.T) {
-	stories(t, map[string][]string{"with the signal": {"reader"}, "without it": nil}, func(n *world, _ string, want []string) {
+	cases := map[string][]string{"with the signal": {"reader"}, "without it": nil}
+	stories(t, cases, func(n *world, _ string, want []string) {
 		const kubeletsLine = 100
 		n.hasKubelets, n.host, n.ends = true, 200*Mebi, 10*time.Second
 		n.runs("reader 40/10", "leaky 60/10", "calm 50/100")
 		n.pod("reader").cache = 300 * Mebi
 		lowest := n.capacity
 		for at := time.Second; at <= 2*time.Minute; at += time.Second {
-			n.at(at, func() {
+			n.After(at, func() {
 				if reader := n.pod("reader"); reader != nil && reader.cache < 600*Mebi {
 					reader.cache += 5 * Mebi
 				}
@@ -588,10 +599,12 @@ func TestPageCacheBringsThePodToItsGraceBeforeTheKubelet(t *testing.T) {
 		}
 		same(n.t, "requests", []asked{{"reader", -1}}, n.graces())
 		d := n.acted()[0]
-		if use := d.Ranking.Candidates[0].Pod.Usage; d.Pressure.Threshold.Signal != pressure.KubeletMemoryAvailable || use < 400*Mebi {
+		if use := d.Ranking.Candidates[0].Pod.Usage; d.Pressure.Threshold.Signal != pressure.KubeletMemoryAvailable ||
+			use < 400*Mebi {
 			n.t.Errorf("%v evicts a pod that uses %d MiB; want the working set", d.Pressure.Threshold, use/Mebi)
 		}
-		if e := n.ended[0]; e.Signal != pressure.KubeletMemoryAvailable || e.Reclaim == nil || e.Reclaim.Actual < 400*Mebi {
+		if e := n.ended[0]; e.Signal != pressure.KubeletMemoryAvailable || e.Reclaim == nil ||
+			e.Reclaim.Actual < 400*Mebi {
 			n.t.Errorf("it gave back %+v of %v", e.Reclaim, e.Signal)
 		}
 	})
@@ -635,14 +648,14 @@ func (n *world) asksAfter(want ...time.Duration) {
 }
 
 func TestSoftJitter(t *testing.T) {
-	type case_ struct {
+	type variant struct {
 		drawn  float64
 		change func(n *world)
 		want   []time.Duration
 		waits  bool
 	}
 	same := func(*world) {}
-	stories(t, map[string]case_{
+	stories(t, map[string]variant{
 		"half of it":       {0.5, same, []time.Duration{softGrace + 5*time.Second}, true},
 		"nearly all of it": {0.999, same, []time.Duration{softGrace + 9990*time.Millisecond}, true},
 		"none of it":       {0, same, []time.Duration{softGrace}, false},
@@ -660,7 +673,7 @@ func TestSoftJitter(t *testing.T) {
 			n.host += 60 * Mebi
 			n.policy.Thresholds = n.policy.Thresholds[:1]
 		}, []time.Duration{0}, false},
-	}, func(n *world, _ string, c case_) {
+	}, func(n *world, _ string, c variant) {
 		n.stubborn = true
 		n.runs("first 200/0", "second 100/0")
 		n.host = 550 * Mebi // 150 are available
@@ -711,7 +724,7 @@ func TestFaultASawtoothCutsNoGrace(t *testing.T) {
 		n.host = 5000 * Mebi
 		heap := n.Run("heap", 300, 0)
 		for at := range 1100 { // 220 MiB in 20 s, of which 20 MiB are below the soft line
-			n.at(time.Duration(at)*100*time.Millisecond, func() { heap.memory = (200 + int64(at%200)*220/200) * Mebi })
+			n.After(time.Duration(at)*100*time.Millisecond, func() { heap.memory = (200 + int64(at%200)*220/200) * Mebi })
 		}
 		n.untilExhaustion()
 		n.line(300)

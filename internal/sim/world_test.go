@@ -144,9 +144,6 @@ func (n *world) reloads(after time.Duration, change func(*agent.Policy)) {
 	time.AfterFunc(after, func() { n.agent.Reload(n.t.Context(), enforced(policy), n) })
 }
 
-// at changes the node once it has run for so long.
-func (n *world) at(d time.Duration, change func()) { n.After(d, change) }
-
 // takes lets the host use so many MiB more after so long.
 func (n *world) takes(after time.Duration, amount int64) {
 	n.After(after, func() { n.host += amount * Mebi })
