@@ -160,7 +160,7 @@ func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 	})
 }
 
-// One pod that cannot start must not silence the node: what is known is told, at least.
+// One pod that cannot start must not silence the node: what is known is reported, at least.
 func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 	cut := inLayers(4)
 	cut.NodeFS[usage.Volumes].BytesKnown = false
@@ -385,7 +385,7 @@ func (n *world) restsOnNoOldFigures(detail string) {
 	}
 }
 
-// largeAndSmall is a node of whose filesystem so much is available, and the pods large and small, which hold 90 and
+// largeAndSmall is a node with a filesystem of such an availability, and the pods large and small, which hold 90 and
 // 15: 10 are missing where 90 are available. The end of each returns 90 at once.
 func (n *world) largeAndSmall(signal pressure.Signal, available func(since time.Duration) int64) {
 	n.filesystem(signal, available)
@@ -592,7 +592,7 @@ func unused(bytes int64, onNodeFS bool) Images {
 	return Images{unused: measure.UnusedImages{Bytes: bytes, OnNodeFS: onNodeFS}}
 }
 
-// beside puts images on a filesystem of large and small, of which evictd wants so much.
+// beside puts images on a filesystem of large and small, of which evictd wants that many bytes.
 func (n *world) beside(images Images, wants int64, reclaim measure.ImageReclaim) {
 	n.images, n.policy.ImageReclaim = &images, reclaim
 	n.policy.Thresholds[0].Quantity = pressure.Absolute(wants)

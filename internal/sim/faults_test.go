@@ -107,7 +107,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 			other.waited += 90 * time.Millisecond
 		}, nil, own},
 		"no pod met a limit": {func(n *world, _, _ *Pod) { n.noPodStalls = true }, []string{"greedy"}, ""},
-		"it cannot be told":  {func(n *world, _, _ *Pod) { n.unstalled = errPlanted() }, nil, decide.HoldUsageUnknown},
+		"it is not known":    {func(n *world, _, _ *Pod) { n.unstalled = errPlanted() }, nil, decide.HoldUsageUnknown},
 	}, func(n *world, _ string, c variant) {
 		n.ends = time.Hour
 		n.runs("greedy 500/100", "bound 300/300", "other 300/300")
@@ -305,7 +305,7 @@ func TestUnreadCgroupThatHasGoneIsNoFailure(t *testing.T) {
 	})
 }
 
-// A pod of which it cannot be told whether it stalls holds memory.stall for a moment only.
+// A pod of which it is not known whether it stalls holds memory.stall for a moment only.
 func TestFaultUnreadStallStarvesNoEviction(t *testing.T) {
 	story(t, func(n *world) {
 		n.ends = time.Minute

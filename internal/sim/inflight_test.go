@@ -62,7 +62,7 @@ func TestVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
 	}
 	stories(t, map[string]variant{
 		"its processes ended": {ended, false},
-		"its processes ended, and the watch has not told that it is leaving": {ended, true},
+		"its processes ended, and the watch does not show that it is leaving": {ended, true},
 		"its cgroup has gone": {func(p *Pod) { p.memory, p.noCgroup = 0, true }, false},
 	}, func(n *world, _ string, c variant) {
 		n.ends, n.behind = 25*time.Second, c.behind

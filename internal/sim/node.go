@@ -29,7 +29,7 @@ import (
 // Mebi is a MiB in bytes.
 const Mebi = 1 << 20
 
-// Node is a node with its API server. Whoever runs an agent on it may change the fields, while the agent runs
+// Node is a node with its API server. The driver of an agent may change the fields, while the agent runs
 // with mu held: see [Node.After]. Functions among them are called with mu held, unless they say otherwise.
 // Their zero values are those of a node without faults.
 type Node struct {

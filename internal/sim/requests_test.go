@@ -143,7 +143,7 @@ func TestRequestInDoubtThatTheWatchResolvesWithinATick(t *testing.T) {
 		}
 		n.watch(time.Millisecond)
 		time.Sleep(2 * time.Second)           // the API server's back-off
-		n.hidden = func(*nodepods.Pod) bool { // told once the list was read
+		n.hidden = func(*nodepods.Pod) bool { // it shows once the list was read
 			n.pod("greedy").api = n.pod("greedy").leaving
 			return false
 		}
@@ -418,7 +418,7 @@ func TestFaultLateAnswerShortensNoOthersGrace(t *testing.T) {
 
 // A victim that terminated while its request was still pending was taken for one that evictd had not evicted:
 // the eviction was not recorded and not counted against a limit. Its answer comes, or is lost, half a second
-// after the watch told.
+// after the watch shows it.
 func TestFaultVictimSeenToLeaveBeforeItsAnswer(t *testing.T) {
 	each(t, []evict.Outcome{evict.Unconfirmed, evict.Evicted}, func(n *world, outcome evict.Outcome) {
 		n.runs("greedy 950/100")

@@ -149,7 +149,7 @@ func (n *world) takes(after time.Duration, amount int64) {
 	n.After(after, func() { n.host += amount * Mebi })
 }
 
-// leaks lets a pod, or the host where the name is "", use so much more each second, for a while.
+// leaks lets a pod, or the host where the name is "", use that many bytes more each second, for a while.
 func (n *world) leaks(name string, from time.Duration, perSecond int64, during time.Duration) {
 	const step = 100 * time.Millisecond
 	for at := step; at <= during; at += step {
@@ -187,7 +187,7 @@ func lost(evict.Request) evict.Result {
 	return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Message: "connection reset"}
 }
 
-// filesystem makes the agent measure a disk of 1000, of which 100 should be available and so much is. The end
+// filesystem makes the agent measure a disk of 1000, of which 100 should be available. The end
 // of a pod frees nothing.
 func (n *world) filesystem(signal pressure.Signal, available func(since time.Duration) int64) {
 	n.disk = &Disk{
@@ -208,13 +208,13 @@ func (n *world) short(signal pressure.Signal) {
 	}
 }
 
-// holds runs a pod of 1 MiB that uses so much of the disks.
+// holds runs a pod of 1 MiB with that use of the disks.
 func (n *world) holds(name string, use usage.DiskUse) {
 	n.Run(name, 1, 0)
 	n.disk.measured["uid-"+name] = use
 }
 
-// onDisk is so much of each filesystem, all of it in writable layers.
+// onDisk is a use of each filesystem, all of it in writable layers.
 func onDisk(nodeBytes, nodeInodes, imageBytes, imageInodes int64) usage.DiskUse {
 	return measuretest.DiskUse(nodeBytes, nodeInodes, imageBytes, imageInodes)
 }
