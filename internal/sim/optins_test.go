@@ -236,8 +236,9 @@ func TestEndOfTheDryRunForgetsWhatItSimulated(t *testing.T) {
 		n.watch(end + 4*time.Second)
 		n.evicted("greedy", "greedy")
 		n.really("greedy")
-		if s := n.kept(); len(s.Cooldown.Accepted) != 1 ||
-			slices.ContainsFunc(n.inFlight(), func(v decide.Victim) bool { return v.DryRun }) {
+		s := n.kept()
+		if len(s.Cooldown.Accepted) != 1 || slices.ContainsFunc(n.inFlight(), func(v decide.Victim) bool { return v.DryRun }) ||
+			len(s.Incidents) != 1 || len(s.Incidents[0].Victims) != 1 || s.Incidents[0].Victims[0].DryRun {
 			n.t.Errorf("kept: %+v", s)
 		}
 	})
