@@ -20,6 +20,19 @@ type world struct {
 	now     time.Time
 	holds   map[string]int64 // what the pods that are there hold of memory, by UID
 	ending  map[string]bool  // those that others end
+	kinds   int              // of things that happen
+}
+
+// All kinds of things happen, or all but a restart.
+const allKinds, withoutRestart = 7, 6
+
+func newWorld(seed uint64, kinds int) *world {
+	w := &world{
+		random: rand.New(rand.NewPCG(seed, 7)), now: at(0), holds: map[string]int64{}, ending: map[string]bool{}, kinds: kinds,
+	}
+	w.node = &node{runs: w.present}
+	w.tracker = on(w.node)
+	return w
 }
 
 func (w *world) present(uid string) bool            { return w.holds[uid] > 0 }
@@ -35,7 +48,7 @@ func (w *world) happen(t *testing.T) {
 		w.holds[uid] = w.random.Int64N(100) + 1
 	}
 	deadline := w.now.Add(time.Duration(w.random.IntN(120)) * time.Second)
-	switch w.random.IntN(7) {
+	switch w.random.IntN(w.kinds) {
 	case 0: // an eviction, perhaps of a pod that is in flight already, never of a would-be victim
 		if !w.tracker.Simulated(uid) {
 			b := victim(uid, w.holds[uid])
@@ -85,11 +98,7 @@ func (w *world) list() {
 func histories(t *testing.T, check func(w *world, before []decide.Victim) error) {
 	t.Helper()
 	for seed := range uint64(150) {
-		w := &world{
-			random: rand.New(rand.NewPCG(seed, 7)), now: at(0), holds: map[string]int64{}, ending: map[string]bool{},
-		}
-		w.node = &node{runs: w.present}
-		w.tracker = on(w.node)
+		w := newWorld(seed, allKinds)
 		for step := range 60 {
 			before := w.tracker.All()
 			w.happen(t)

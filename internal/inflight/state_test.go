@@ -1,8 +1,6 @@
 package inflight
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -11,12 +9,11 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/state"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// restarted returns a tracker that was restored from what the first one exports, as it comes
-// back from a file, and the requests that were given up.
+// restarted returns a tracker of the same node that was restored from what the first one exports, as it
+// comes back from a file, and the requests that were given up.
 func restarted(t *testing.T, before *Tracker, now time.Time) (*Tracker, []*decide.InDoubt) {
 	t.Helper()
 	boot := state.Identity{BootID: "boot"}
@@ -28,31 +25,14 @@ func restarted(t *testing.T, before *Tracker, now time.Time) (*Tracker, []*decid
 	if err := state.Decode(text, boot, now, &kept); err != nil {
 		t.Fatal(err)
 	}
-	next := on(&node{})
+	next := New(before.options)
 	return next, next.Restore(kept, now)
 }
 
-// happen makes one random thing happen to the ledger.
-func happen(l *Tracker, r *rand.Rand, now time.Time) {
-	uid := fmt.Sprintf("pod-%d", r.IntN(8))
-	switch r.IntN(4) {
-	case 0, 1:
-		l.Accept(decide.Victim{
-			Namespace: "shop", Name: uid, UID: uid, Expected: memory(r.Int64N(1000)),
-			Signal: []string{"", "memory.available"}[r.IntN(2)], Accepted: now, GraceSeconds: 30,
-			Deadline: now.Add(time.Duration(r.IntN(90)) * time.Second), DryRun: r.IntN(4) == 0,
-		})
-	case 2:
-		escalates(l, uid, []evict.Outcome{evict.Evicted, evict.BlockedByBudget, evict.Unconfirmed}[r.IntN(3)], now)
-	default:
-		endGone(l, now, func(there string) bool { return there != uid })
-	}
-}
-
-// says returns everything that the ledger reports at a given time.
-func says(l *Tracker, now time.Time) map[string]any {
-	expected := decide.Relied(l.All(), short(pressure.MemoryAvailable, now, true))
-	return map[string]any{"in flight": l.All(), "last end": l.LastEnd().UnixNano(), "relied": expected}
+// says returns everything that a tracker reports at a given time.
+func says(t *Tracker, now time.Time) map[string]any {
+	expected := decide.Relied(t.All(), short(pressure.MemoryAvailable, now, true))
+	return map[string]any{"in flight": t.All(), "last end": t.LastEnd().UnixNano(), "relied": expected}
 }
 
 // Guards invariant 9: whatever has happened before, a process that was restarted and one that
@@ -60,21 +40,17 @@ func says(l *Tracker, now time.Time) map[string]any {
 func TestRestoredLedgerSaysTheSame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
-		before, now := on(&node{}), at(time.Hour)
-		r := rand.New(rand.NewPCG(seed, 1))
-		for range r.IntN(40) {
-			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
-			happen(before, r, now)
-		}
-		restored, _ := restarted(t, before, now)
-		for step := range 30 {
-			if diff := cmp.Diff(says(before, now), says(restored, now), cmpopts.EquateComparable(pressure.Amounts{})); diff != "" {
-				t.Fatalf("seed %d, step %d after the restart (-not restarted +restarted):\n%s", seed, step, diff)
+		before, restored := newWorld(seed, withoutRestart), newWorld(seed, withoutRestart)
+		for step := range uint64(70) {
+			if step == seed%40 {
+				restored.tracker, _ = restarted(t, restored.tracker, restored.now)
 			}
-			now = now.Add(time.Duration(r.IntN(60_000)) * time.Millisecond)
-			same := r.Uint64()
-			happen(before, rand.New(rand.NewPCG(same, 2)), now)
-			happen(restored, rand.New(rand.NewPCG(same, 2)), now)
+			ours, theirs := says(before.tracker, before.now), says(restored.tracker, restored.now)
+			if diff := cmp.Diff(ours, theirs, cmpopts.EquateComparable(pressure.Amounts{})); diff != "" {
+				t.Fatalf("seed %d, step %d (-not restarted +restarted):\n%s", seed, step, diff)
+			}
+			before.happen(t)
+			restored.happen(t)
 		}
 	}
 }
