@@ -26,8 +26,8 @@ type reclaim struct {
 // books are what is available on the node and what the pods hold, read at one moment. The zero
 // value is not known.
 type books struct {
-	available pressure.Amounts
-	held      map[string]pressure.Amounts // by the UID of the cgroup
+	seen pressure.Sample
+	held map[string]pressure.Amounts // by the UID of the cgroup
 }
 
 // follow begins to measure a victim that was accepted. A victim that is followed already is not
@@ -73,23 +73,18 @@ func (t *Tracker) readBooks(sample func() pressure.Sample) books {
 	if err != nil {
 		return books{}
 	}
-	read, seen := books{held: held}, sample()
-	for _, signal := range pressure.Signals() {
-		if o := seen.Of(signal); o.State == pressure.Known {
-			read.available = read.available.With(signal, o.Available)
-		}
-	}
-	return read
+	return books{sample(), held}
 }
 
 // sum returns what is available of the signal and what all pods hold of it, together, in its unit;
 // false when a part is not known. For a disk it is not known what pods hold at a given moment, and
 // for a stall it is not known what a pod's part is.
 func (b *books) sum(signal pressure.Signal) (sum int64, known bool) {
-	sum, known = b.available.Of(signal)
-	if !known || !signal.ReclaimMeasured() {
+	seen := b.seen.Of(signal)
+	if seen.State != pressure.Known || !signal.ReclaimMeasured() {
 		return 0, false
 	}
+	sum = seen.Available
 	for _, held := range b.held {
 		amount, known := held.Of(signal)
 		if !known {

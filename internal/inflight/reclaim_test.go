@@ -14,12 +14,13 @@ import (
 // known only when all of them could be counted.
 func TestReclaimThatIsNotKnown(t *testing.T) {
 	t.Parallel()
-	everything := pressure.Amounts{}
+	everything, seen := pressure.Amounts{}, pressure.Sample{}
 	for _, signal := range pressure.Signals() {
 		everything = everything.With(signal, 100)
+		seen.Observations[signal] = pressure.Observation{State: pressure.Known, Available: 100}
 	}
 	uncounted := everything.Without(pressure.PIDAvailable)
-	read := books{available: everything, held: map[string]pressure.Amounts{"a": everything, "b": uncounted}}
+	read := books{seen, map[string]pressure.Amounts{"a": everything, "b": uncounted}}
 	for _, signal := range pressure.Signals() {
 		measured := signal.ReclaimMeasured() && signal != pressure.PIDAvailable
 		if sum, known := read.sum(signal); known != measured || known && sum != 300 {
