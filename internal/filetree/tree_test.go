@@ -236,46 +236,41 @@ func TestWalkRemovedWhileInside(t *testing.T) {
 // it is opened, or moves one while the walk is below it.
 func TestWalkIsNotLedOut(t *testing.T) {
 	t.Parallel()
-	t.Run("a link in a directory's place", func(t *testing.T) {
-		t.Parallel()
-		root, outside := t.TempDir(), t.TempDir()
-		put(t, filepath.Join(outside, "secret"), 1<<20)
-		put(t, filepath.Join(root, "dir", "file"), 4096)
-		w := hook(func(name string) {
-			if name != "dir" {
-				t.Errorf("entered %q", name)
-			}
-			must(t, os.RemoveAll(filepath.Join(root, name)), os.Symlink(outside, filepath.Join(root, name)))
+	for name, test := range map[string]struct {
+		at     string // before this directory is entered
+		change func(dir, outside string) error
+	}{
+		"a link in a directory's place": {"dir", func(dir, outside string) error {
+			return errors.Join(os.RemoveAll(dir), os.Symlink(outside, dir))
+		}},
+		"a file in a directory's place": {"dir", func(dir, _ string) error {
+			return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, make([]byte, 1<<16), 0o600))
+		}},
+		// What was in the tree counts, and nothing beside where it is now.
+		"moved while it is walked": {"last", func(dir, outside string) error {
+			return os.Rename(dir, filepath.Join(outside, "moved"))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, outside := t.TempDir(), t.TempDir()
+			dir := filepath.Join(root, "dir")
+			put(t, filepath.Join(outside, "secret"), 1<<20)
+			put(t, filepath.Join(root, "inside"), 4096)
+			put(t, filepath.Join(dir, "m", "last", "file"), 4096)
+			want := expected(t, root)
+			w := hook(func(entered string) {
+				if entered != test.at {
+					return
+				}
+				must(t, test.change(dir, outside))
+				if entered == "dir" {
+					want = expected(t, root)
+				}
+			})
+			same(t, w.walk(t.Context(), start(t, root)), want)
 		})
-		got := w.walk(t.Context(), start(t, root))
-		same(t, got, expected(t, root))
-	})
-	t.Run("a file in a directory's place", func(t *testing.T) {
-		t.Parallel()
-		root := t.TempDir()
-		put(t, filepath.Join(root, "dir", "file"), 4096)
-		w := hook(func(name string) {
-			must(t, os.RemoveAll(filepath.Join(root, name)))
-			put(t, filepath.Join(root, name), 1<<16)
-		})
-		got := w.walk(t.Context(), start(t, root))
-		same(t, got, expected(t, root))
-	})
-	t.Run("moved while it is walked", func(t *testing.T) {
-		t.Parallel()
-		root, outside := t.TempDir(), t.TempDir()
-		put(t, filepath.Join(outside, "secret"), 1<<20)
-		put(t, filepath.Join(root, "inside"), 4096)
-		put(t, filepath.Join(root, "m", "m", "last", "file"), 1)
-		want := expected(t, root)
-		w := hook(func(name string) {
-			if name != "last" {
-				return
-			}
-			must(t, os.Rename(filepath.Join(root, "m"), filepath.Join(outside, "moved")))
-		})
-		same(t, w.walk(t.Context(), start(t, root)), want) // what was in the tree, and nothing beside where it is now
-	})
+	}
 }
 
 func TestWalkEndsWithItsContext(t *testing.T) {
