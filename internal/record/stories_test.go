@@ -170,7 +170,7 @@ func decisionStories() []story {
 			}
 			r.show()
 		}},
-		{"the node is told of a hold once for each change, and of none that concerns no person", func(r *rig) {
+		{"the node has an Event of a hold once for each change, and of none that needs no attention", func(r *rig) {
 			for range 3 {
 				r.Decision(held(decide.HoldNoCandidates))
 			}
@@ -417,7 +417,7 @@ func ownStories() []story {
 			r.InForce(nil, true)
 			r.show()
 		}},
-		{"outside a cluster the node alone is told of a refused configuration", func(r *rig) {
+		{"outside a cluster the node alone has the Event of a refused configuration", func(r *rig) {
 			r.settings.Self = nodepods.Self{}
 			r.start()
 			r.Refused(errors.New("x"), "")

@@ -161,7 +161,7 @@ func TestBestEffort(t *testing.T) {
 		n.watch(900 * time.Millisecond) // an overloaded server: the next try is after 1 s
 		n.sent(append([]string{"evict alone", "evict oneof3"}, c.want...)...)
 		if d := n.decisions[0]; d.BestEffort != c.came {
-			n.t.Errorf("what came of it: %q, want %q: %+v", d.BestEffort, c.came, d)
+			n.t.Errorf("the bypass: %q, want %q: %+v", d.BestEffort, c.came, d)
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestBestEffortThatWouldNotSuffice(t *testing.T) {
 		n.watch(900 * time.Millisecond)
 		n.sent("evict oneof3")
 		if d := n.decisions[0]; d.BestEffort != decide.BestEffortInsufficientReclaim {
-			t.Errorf("what came of it: %+v", d)
+			t.Errorf("the bypass: %+v", d)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func TestBestEffortForADisk(t *testing.T) {
 		}
 		deleted := n.decided(func(d *decide.Decision) bool { return d.BestEffort == decide.BestEffortDeleted })
 		if (len(deleted) == 1) != c.deletes {
-			n.t.Errorf("what came of it: %+v", n.decisions)
+			n.t.Errorf("the bypass: %+v", n.decisions)
 		}
 	})
 }
