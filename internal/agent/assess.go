@@ -56,11 +56,8 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) decide.Plan {
 		return plan
 	}
 	s.InFlight, s.Images = a.victims.For(s), a.measurer.Images(s)
-	p, gap := &s.Pressure, int64(0)
-	if p.Threshold.Signal == pressure.MemoryAvailable {
-		gap = a.options.KubeletGap(p.SampleTime)
-	}
-	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, gap)
+	p := &s.Pressure
+	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, func() int64 { return a.options.KubeletGap(p.SampleTime) })
 	return plan
 }
 

@@ -87,7 +87,7 @@ func (a *Agent) document(now time.Time) *status.Document {
 	d := &status.Document{Time: now.UTC(), LastTick: ticked.UTC(), Self: a.options.Self, Enforcement: status.Enforcement{
 		On: a.acts.Acts(), Reason: string(a.acts.Reason), Why: a.acts.Why,
 	}}
-	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, a.options.KubeletGap(now))
+	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return a.options.KubeletGap(now) })
 	a.addPods(d)
 	d.AddVictims(a.victims.Export().Victims)
 	s := &decide.Situation{Cooldown: a.cooldown, Self: a.options.Self}

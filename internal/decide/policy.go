@@ -55,9 +55,9 @@ func (p *Policy) overdueGrace() int64 {
 }
 
 // KubeletLine returns the threshold at which the kubelet evicts at once, in evictd's measure of the
-// signal; 0 when that is not known. Gap is by how much memory.available is less by the kubelet's
-// definition than by the kernel's, in bytes.
-func (p *Policy) KubeletLine(signal pressure.Signal, capacity, gap int64) (line int64) {
+// signal; 0 when that is not known. Gap returns by how much memory.available is less by the kubelet's
+// definition than by the kernel's, in bytes; it is read only where the two differ.
+func (p *Policy) KubeletLine(signal pressure.Signal, capacity int64, gap func() int64) (line int64) {
 	theirs, has := signal.Kubelets()
 	for i := range p.KubeletHard {
 		if t := &p.KubeletHard[i]; has && t.Signal == theirs {
@@ -67,7 +67,7 @@ func (p *Policy) KubeletLine(signal pressure.Signal, capacity, gap int64) (line 
 	if line == 0 || signal != pressure.MemoryAvailable || p.MemoryAvailable != pressure.Kernel {
 		return line
 	}
-	return max(0, line+gap)
+	return max(0, line+gap())
 }
 
 // GracePeriod returns a grace period as the API writes it, in seconds, limited to a year. The API

@@ -15,7 +15,7 @@ import (
 
 // AddSignals adds the signals that have thresholds, as they were seen last, in the order of the signals. Gap
 // is as in [decide.Policy.KubeletLine].
-func (d *Document) AddSignals(seen *pressure.Sample, verdict *pressure.Verdict, policy *decide.Policy, gap int64) {
+func (d *Document) AddSignals(seen *pressure.Sample, verdict *pressure.Verdict, policy *decide.Policy, gap func() int64) {
 	for _, signal := range pressure.Signals() {
 		now := seen.Of(signal)
 		thresholds := thresholdsOf(policy.Thresholds, verdict, signal, now)
