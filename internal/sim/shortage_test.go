@@ -455,6 +455,32 @@ func TestFaultPodsBesideALeakWithinItsRequest(t *testing.T) {
 	})
 }
 
+// Leaks follow each other: each goes as it crosses the line, and not only once it holds what those before it would
+// use up within seconds.
+func TestLeakGoesAtOnceAfterOthers(t *testing.T) {
+	story(t, func(n *world) {
+		n.memory(20000)
+		n.untilExhaustion()
+		n.line(18200)
+		n.host, n.ends = 1000*Mebi, time.Second
+		n.runs("calm 10/20")
+		for i, name := range []string{"a", "b", "c", "d", "e"} {
+			at := time.Duration(i) * 3500 * time.Millisecond
+			time.AfterFunc(at, func() { n.runs(name + " 0/0") })
+			n.leaks(name, at, 1000*Mebi, 1800*time.Millisecond)
+			n.takes(at+2200*time.Millisecond, -900)
+			n.leaks("", at+2200*time.Millisecond, 700*Mebi, 1300*time.Millisecond)
+		}
+		n.watch(30 * time.Second)
+		n.evicted("a", "b", "c", "d", "e")
+		for _, d := range n.acted() {
+			if left := d.Pressure.Observed.Available; left < 18000*Mebi {
+				t.Errorf("%s went when %d MiB were left", d.Victim().Entry.Pod.Name, left/Mebi)
+			}
+		}
+	})
+}
+
 // Memory falls slowly toward the kubelet's threshold: a pod is evicted when it is met by evictd's measure, or by
 // the kubelet's own, which needs no conversion. If the threshold is not known, no pod is.
 func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {

@@ -75,27 +75,28 @@ func (t *trend) note(now time.Time, seen Observation) {
 	copy(t.available[:], t.available[old:t.count])
 	t.count -= old
 	t.discount(now, float64(seen.Available))
+	t.returning = false
 	t.times[t.count], t.available[t.count] = now, float64(seen.Available)
 	t.count++
-	if t.known() {
+	if t.count >= trendFewest {
 		t.rate = min(t.certain(0), t.certain(t.count-trendFewest))
 	}
 }
 
 // discount takes out what victims have given back since the last reading: without them, that much less
 // would have been available before. What was used up between the two readings beside it is not known, so
-// the rate from before counts.
+// the rate from before counts. They may have used up themselves what they gave back: that share of the fall
+// does not go on.
 func (t *trend) discount(now time.Time, available float64) {
-	if t.returning && t.count > 0 {
-		last := t.count - 1
-		if rise := available - t.available[last]; rise > 0 {
-			rise += max(0, t.rate) * now.Sub(t.times[last]).Seconds()
-			for i := range t.count {
-				t.available[i] += rise
-			}
-		}
+	last := t.count - 1
+	if !t.returning || last < 0 || available <= t.available[last] {
+		return
 	}
-	t.returning = false
+	given := available - t.available[last] + max(0, t.rate)*now.Sub(t.times[last]).Seconds()
+	rest := 1 - given/max(given, t.available[0]+given-available)
+	for i := range t.count {
+		t.available[i] = available + rest*(t.available[i]+given-available)
+	}
 }
 
 // stale reports whether the oldest reading must be dropped when the next one is added, given
@@ -104,8 +105,6 @@ func (t *trend) stale(old int, now time.Time) bool {
 	age, left := now.Sub(t.times[old]), t.count-old
 	return left == trendMost || age > trendOldest || age > trendAge && left >= trendFewest
 }
-
-func (t *trend) known() bool { return t.count >= trendFewest }
 
 // certain returns the rate that nine in ten pairs of readings reach, from the given reading on: the
 // lower end of a confidence interval of the slope whose estimate is the median of all pairs (Theil and
@@ -127,7 +126,7 @@ func (t *trend) certain(from int) float64 {
 
 // until returns the forecast for a line.
 func (t *trend) until(line int64, seen Observation) Forecast {
-	if !t.known() {
+	if t.count < trendFewest {
 		return Forecast{}
 	}
 	f := Forecast{
