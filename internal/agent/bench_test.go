@@ -135,6 +135,16 @@ func decidedBy(a *Agent) int {
 	return s.decided
 }
 
+// finished adds 10,000 pods that have finished, half of them because the kubelet evicted them. Their cgroups are gone.
+func (n *benchNode) finished() {
+	for i := range 10_000 {
+		pod := *n.pods[0]
+		pod.UID = fmt.Sprintf("finished-%d", i)
+		pod.Name, pod.CgroupUID, pod.Finished, pod.KubeletEvicted = pod.UID, pod.UID, true, i%2 == 0
+		n.pods = append(n.pods, &pod)
+	}
+}
+
 // BenchmarkTickCalm110 is a tick of a node that is short of nothing: it must
 // allocate nothing.
 func BenchmarkTickCalm110(b *testing.B) {
@@ -151,8 +161,18 @@ func BenchmarkTickCalm110(b *testing.B) {
 
 // BenchmarkTickDecides110 is a tick that finds pressure, ranks all pods and hands
 // the first one over, until the decision is complete. The books are new each time.
-func BenchmarkTickDecides110(b *testing.B) {
-	a := newBenchAgent(b, newBenchNode(110, 1<<10))
+func BenchmarkTickDecides110(b *testing.B) { benchmarkDecides(b, newBenchNode(110, 1<<10)) }
+
+// BenchmarkTickDecidesFinishedPods is the same beside 10,000 that have finished and are still listed.
+func BenchmarkTickDecidesFinishedPods(b *testing.B) {
+	n := newBenchNode(110, 1<<10)
+	n.finished()
+	benchmarkDecides(b, n)
+}
+
+func benchmarkDecides(b *testing.B, n *benchNode) {
+	b.Helper()
+	a := newBenchAgent(b, n)
 	b.ReportAllocs()
 	for b.Loop() {
 		a.victims, a.cooldown = a.newVictims(), cooldown.New(a.policy.Limits, a.options.Random)
@@ -185,17 +205,12 @@ func BenchmarkTickWaits110(b *testing.B) {
 
 // BenchmarkTickWaitsFinishedPods is a tick under pressure that waits for a pod that others end,
 // beside 110 pods and 10,000 that have finished and are still listed, as Jobs and what the kubelet
-// evicted are. Their cgroups are gone.
+// evicted are.
 func BenchmarkTickWaitsFinishedPods(b *testing.B) {
 	n := newBenchNode(110, 1<<10)
 	n.pods[109].Terminating = true
 	n.uses[109].Anonymous = 8 << 10 * mebi
-	for i := range 10_000 {
-		pod := *n.pods[0]
-		pod.UID = fmt.Sprintf("finished-%d", i)
-		pod.Name, pod.CgroupUID, pod.Finished, pod.KubeletEvicted = pod.UID, pod.UID, true, i%2 == 0
-		n.pods = append(n.pods, &pod)
-	}
+	n.finished()
 	a := newBenchAgent(b, n)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -189,16 +189,11 @@ func cooldowns(s *Situation, d *Decision) (Hold, string) {
 	return HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", refused)
 }
 
-// limited returns why no pod of the candidate's owner may be evicted for now.
-func (s *Situation) limited(e *rank.Entry) (Wait, bool) {
-	return s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime)
-}
-
 // candidatesOf returns the candidates of a decision, in order.
 func (s *Situation) candidatesOf(d *Decision) []Candidate {
 	all := make([]Candidate, 0, len(d.Ranking.Candidates))
 	for _, e := range d.Ranking.Candidates {
-		if _, is := s.limited(&e); is {
+		if _, is := s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime); is {
 			continue
 		}
 		why, refused := s.Cooldown.Pod(s, e.Pod, false)

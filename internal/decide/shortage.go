@@ -151,7 +151,7 @@ func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, kept l
 	for i := range d.Ranking.Candidates {
 		e := &d.Ranking.Candidates[i]
 		frees := s.Uses.ByUID[e.Pod.UID].Expected
-		reason, waits := s.limited(e)
+		reason, waits := s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime)
 		if waits {
 			kept = limited{kept.count + 1, kept.exceeds || e.Exceeds, e.Pod.Key() + ": " + reason.Detail}
 		}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/nodepods"
@@ -96,14 +97,15 @@ func (s *Situation) newPlan() Plan {
 	}
 }
 
-// facts joins what the API server and the node report of each pod. A pod that is in flight, or
-// counts as ended, is terminating: the watch may not report it yet, or never.
+// facts joins what the API server and the node report of each pod that has not finished: of others there may
+// be thousands. A pod that is in flight, or counts as ended, is terminating: the watch may not report it yet, or never.
 func (s *Situation) facts() []rank.Pod {
 	gone := make(map[string]bool, len(s.InFlight))
 	for i := range s.InFlight {
 		gone[s.InFlight[i].UID] = true
 	}
-	facts := s.Uses.Facts(s.Pressure.Threshold.Signal, s.Pods, s.Self)
+	pods := slices.DeleteFunc(slices.Clone(s.Pods), func(pod *nodepods.Pod) bool { return pod.Finished })
+	facts := s.Uses.Facts(s.Pressure.Threshold.Signal, pods, s.Self)
 	for i := range facts {
 		if uid := facts[i].UID; gone[uid] || s.WouldBe != nil && s.WouldBe(uid) {
 			facts[i].Marks.Terminating = true

@@ -481,6 +481,19 @@ func TestLeakGoesAtOnceAfterOthers(t *testing.T) {
 	})
 }
 
+// A pod that has finished is no candidate, and among thousands of them no decision takes longer: it is not ranked.
+func TestDecisionLeavesFinishedPodsOut(t *testing.T) {
+	story(t, func(n *world) {
+		n.Run("finished", 0, 0, byKubelet)
+		n.runs("a 800/100", "b 150/100")
+		n.watch(time.Second)
+		n.evicted("a")
+		if r := n.acted()[0].Ranking; len(r.Candidates) != 2 || len(r.Protected) > 0 {
+			t.Errorf("%d candidates, protected: %+v", len(r.Candidates), r.Protected)
+		}
+	})
+}
+
 // Memory falls slowly toward the kubelet's threshold: a pod is evicted when it is met by evictd's measure, or by
 // the kubelet's own, which needs no conversion. If the threshold is not known, no pod is.
 func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
