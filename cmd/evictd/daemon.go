@@ -86,9 +86,8 @@ func (d *daemon) openRecorder(registry *prometheus.Registry) {
 	reader := hostinfo.New(d.flags.hostRoot, d.host.kubepods, func(err error) { d.recorder.Failed(record.SourceHost, err) })
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
-		MemoryUsed: reader.Memory, OOMKills: d.oomKills, WatchAge: d.pods.Age,
+		MemoryUsed: reader.Memory, Host: reader, OOMKills: d.oomKills, WatchAge: d.pods.Age,
 	})
-	d.recorder.SetHost(reader)
 }
 
 // apiError counts a failed request. No client sends anything before the recorder exists.

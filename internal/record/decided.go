@@ -24,9 +24,6 @@ type Host interface {
 // hold is of what the last hold is remembered.
 type hold pressure.Signal
 
-// SetHost has decisions about the node's memory say what uses it. It is called before the first one.
-func (r *Recorder) SetHost(host Host) { r.host = host }
-
 // Number gives a decision its ID, before its plan is carried out, whose intents name it. One that
 // is not recorded leaves a gap.
 func (r *Recorder) Number(d *decide.Decision) { d.ID = r.lastID.Add(1) }
@@ -42,7 +39,7 @@ func (r *Recorder) Decision(d *decide.Decision) {
 		r.Number(d)
 	}
 	if r.asksHost(&d.Pressure) {
-		d.Breakdown = r.host.MemoryUsed(d.Time)
+		d.Breakdown = r.settings.Host.MemoryUsed(d.Time)
 	}
 	line := decisionLine(d)
 	r.logger.Log(levelOf(d), "decision", line...)
@@ -56,7 +53,7 @@ func (r *Recorder) Decision(d *decide.Decision) {
 func (r *Recorder) isNews(d *decide.Decision) (due bool) {
 	pending, signal := false, hold(d.Pressure.Threshold.Signal)
 	if d.Hold.LacksCandidates() && r.asksHost(&d.Pressure) {
-		d.Outside, pending = r.host.Processes(d.Incident, d.Time)
+		d.Outside, pending = r.settings.Host.Processes(d.Incident, d.Time)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +72,7 @@ func (r *Recorder) isNews(d *decide.Decision) (due bool) {
 func (r *Recorder) readHost(verdict *pressure.Verdict) {
 	for i := range verdict.Pressures {
 		if p := &verdict.Pressures[i]; r.asksHost(p) {
-			r.host.MemoryUsed(p.SampleTime)
+			r.settings.Host.MemoryUsed(p.SampleTime)
 		}
 	}
 }
@@ -83,5 +80,5 @@ func (r *Recorder) readHost(verdict *pressure.Verdict) {
 // asksHost reports whether a pressure is about memory of the whole node.
 func (r *Recorder) asksHost(p *pressure.Pressure) bool {
 	signal := p.Threshold.Signal
-	return r.host != nil && signal.Kind() == pressure.MemoryKind && signal != pressure.AllocatableMemoryAvailable
+	return r.settings.Host != nil && signal.Kind() == pressure.MemoryKind && signal != pressure.AllocatableMemoryAvailable
 }

@@ -79,7 +79,8 @@ func TestHoldIsSaidOnce(t *testing.T) {
 func TestHoldWaitsForTheProcessesOutsideThePods(t *testing.T) {
 	t.Parallel()
 	r, h := newRig(t), &askedHost{pending: 2}
-	r.SetHost(h)
+	r.settings.Host = h
+	r.start()
 	var d *decide.Decision
 	for at := range 3 {
 		d = decisionAbout(pressure.MemoryAvailable, true, time.Duration(at)*time.Second, decide.HoldNoCandidates)
@@ -107,7 +108,8 @@ func TestAsksHostOfNodeMemoryAlone(t *testing.T) {
 	t.Parallel()
 	for _, signal := range pressure.Signals() {
 		r, h := newRig(t), &askedHost{}
-		r.SetHost(h)
+		r.settings.Host = h
+		r.start()
 		r.Sample(&pressure.Sample{}, &pressure.Verdict{Pressures: []pressure.Pressure{decisionAbout(signal, true, 0, decide.HoldNone).Pressure}})
 		want := slices.Contains([]pressure.Signal{pressure.MemoryAvailable, pressure.KubeletMemoryAvailable, pressure.MemoryStall}, signal)
 		if got := h.asked == 1; got != want {

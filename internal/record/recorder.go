@@ -35,6 +35,8 @@ type Settings struct {
 	// nil its metric is missing.
 	MemoryUsed func() (decide.Breakdown, error)
 	OOMKills   func() (int64, error)
+	// Host has decisions about the node's memory say what uses it; nil does not.
+	Host Host
 	// WatchAge returns how long ago the API server last delivered anything on the watch of the node's
 	// pods; false when it never has. It is called at each scrape, and may be nil too.
 	WatchAge func() (time.Duration, bool)
@@ -48,7 +50,6 @@ type Recorder struct {
 	events   EventWriter
 	metrics  *metrics
 	ring     ring
-	host     Host // nil: no decision says what uses the node's memory
 	lastID   atomic.Uint64
 
 	mu   sync.Mutex // guards all below
