@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"bytes"
 	"os"
 	"testing"
 )
@@ -9,13 +10,16 @@ func TestFreeOnCPULists(t *testing.T) {
 	t.Parallel()
 	node := procTree()
 	node["proc/zoneinfo"] = "  pagesets\n    cpu: 0\n              count:    3\n"
-	if got, err := FreeOnCPULists(node.Plant(t)); err != nil || got != 3*int64(os.Getpagesize()) {
+	lists := func(hostRoot string) (int64, error) {
+		return (&Options{HostRoot: hostRoot}).readCPULists(&bytes.Buffer{})
+	}
+	if got, err := lists(node.Plant(t)); err != nil || got != 3*int64(os.Getpagesize()) {
 		t.Errorf("got %d, %v; want three pages", got, err)
 	}
-	if got, err := FreeOnCPULists(t.TempDir()); err == nil {
+	if got, err := lists(t.TempDir()); err == nil {
 		t.Errorf("a file that is not there reads as %d", got)
 	}
-	if _, err := FreeOnCPULists("/"); err != nil {
+	if _, err := lists("/"); err != nil {
 		t.Errorf("this machine's: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 )
@@ -141,7 +140,7 @@ func (g *gauge) see(r reading, now time.Time, lasted time.Duration) error {
 	if n := len(g.trace); n > 0 && at < g.trace[n-1].At+traceEvery {
 		return nil
 	}
-	lists, err := pressure.FreeOnCPULists("/")
+	lists, err := memory.FreeOnCPULists()
 	if err != nil {
 		return fmt.Errorf("reading the per-CPU lists: %w", err)
 	}

@@ -5,9 +5,11 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
+	"github.com/evictd/evictd/internal/kernelfile"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/measure"
 )
@@ -31,8 +33,18 @@ func (r *Readings) Close() { _ = r.kubelets.Close() } // only read
 // kernel's per-CPU lists, which evictd adds near a threshold.
 func (*Readings) Kernel() (int64, error) {
 	available, err := measure.Bytes("/proc/meminfo", "MemAvailable")
-	lists, unread := pressure.FreeOnCPULists("/")
+	lists, unread := FreeOnCPULists()
 	return available + lists, errors.Join(err, unread)
+}
+
+// FreeOnCPULists returns the bytes of free pages on the kernel's per-CPU lists, beyond what these always keep.
+func FreeOnCPULists() (int64, error) {
+	content, err := os.ReadFile("/proc/zoneinfo")
+	if err != nil {
+		return 0, err
+	}
+	pages, err := kernelfile.FreeOnCPULists(content)
+	return pages * int64(os.Getpagesize()), err
 }
 
 // WorkingSet returns the kubelet's memory.available, in bytes: MemTotal less huge pages and
