@@ -57,14 +57,21 @@ func (s *Situation) shortage() shortage {
 func (s *Situation) Required() int64 { return s.shortage().Required }
 
 // usedUp returns how much of the signal is used up within so long; 0 where that is not known, or it does
-// not fall. A disk that is full by then is judged by what is missing: the pod that fills it may hold less
-// than it writes in that time.
+// not fall.
 func usedUp(p *pressure.Pressure, within time.Duration) int64 {
-	f := &p.Forecast
-	if !f.Known || f.Rate <= 0 || p.Threshold.Signal.OnDisk() && TooLate(p, 0) {
-		return 0
+	if f := &p.Forecast; f.Known && f.Rate > 0 {
+		return int64(f.Rate * ahead(p, within).Seconds())
 	}
-	return int64(f.Rate * within.Seconds())
+	return 0
+}
+
+// ahead returns for how long what is used up counts. The pod that fills a disk within seconds holds what it
+// wrote in those of the forecast, and perhaps less than it will write.
+func ahead(p *pressure.Pressure, within time.Duration) time.Duration {
+	if p.Threshold.Signal.OnDisk() && TooLate(p, 0) {
+		return min(within, p.Forecast.Over)
+	}
+	return within
 }
 
 // anyHelps reports whether a pod is evicted although all together may not suffice: near exhaustion, where
@@ -171,10 +178,10 @@ func insufficient(d *Decision, s *shortage, ends []pressure.Amounts) string {
 	signal := d.Pressure.Threshold.Signal
 	all, within, soon := Total(signal, ends), ending, ""
 	if signal.OnDisk() {
-		within = relief
+		within = ahead(&d.Pressure, relief)
 	}
 	if s.Required > s.Missing {
-		soon = fmt.Sprintf(" or are used up within %v", within)
+		soon = fmt.Sprintf(" or are used up within %v", within.Round(time.Second))
 	}
 	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing%s%s: look at %s",
 		len(ends), wording.Amount(signal, all), wording.Amount(signal, s.Required), soon, wording.Apart(signal, all, s.Required), elsewhere(signal))

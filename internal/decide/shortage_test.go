@@ -43,8 +43,8 @@ func forecastOf(rate float64) pressure.Forecast {
 	return pressure.Forecast{Known: true, Rate: rate, Over: 10 * time.Second, Exhausted: pressure.Never}
 }
 
-// What is used up counts as far as it is known. A disk that is full before a victim could end is judged by
-// what is missing.
+// What is used up counts as far as it is known, and of a disk that is full before a victim could end what is
+// used up in the seconds that the forecast is made from.
 func TestUsedUp(t *testing.T) {
 	t.Parallel()
 	soon := forecastOf(2)
@@ -58,7 +58,7 @@ func TestUsedUp(t *testing.T) {
 		"memory, exhausted in time": {pressure.MemoryAvailable, soon, 60},
 		"not known":                 {pressure.MemoryAvailable, pressure.Forecast{Rate: 2}, 0},
 		"a disk":                    {pressure.NodeFSAvailable, forecastOf(2), 60},
-		"a disk, full in time":      {pressure.NodeFSAvailable, soon, 0},
+		"a disk, full in time":      {pressure.NodeFSAvailable, soon, 20},
 		"tasks":                     {pressure.PIDAvailable, forecastOf(0.5), 15},
 	} {
 		p := pressure.Pressure{

@@ -70,18 +70,20 @@ func (t *Tracker) mayReturn(now time.Time) bool {
 }
 
 // returning returns the victims that have ended and are in flight for a pressure, each from its end
-// until its time is over. They are not waited for where it would be too late for another victim then.
+// until its time is over. They are not waited for where the signal has fallen since the last of them ended,
+// and it would be too late for another victim then.
 func (t *Tracker) returning(p *pressure.Pressure) []decide.Victim {
 	signal, within := p.Threshold.Signal, decide.ReturnsWithin(p.Threshold.Signal)
 	var gone []decide.Victim
+	var last *decide.Victim
 	for _, v := range t.victims {
 		if returns(v) && v.Expected.At(signal) > 0 && p.SampleTime.Sub(v.Ended) < within {
 			gone = append(gone, *v)
-			last := &gone[len(gone)-1]
+			last = &gone[len(gone)-1]
 			last.Accepted, last.Deadline = v.Ended, v.Ended.Add(within)
 		}
 	}
-	if len(gone) > 0 && decide.TooLate(p, gone[len(gone)-1].Deadline.Sub(p.SampleTime)) {
+	if last != nil && last.Before.At(signal)-p.Observed.Available > decide.Noise(p) && decide.TooLate(p, last.Deadline.Sub(p.SampleTime)) {
 		return nil
 	}
 	return gone

@@ -195,20 +195,54 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 	})
 }
 
-// The host fills a disk slowly. Each of the pods reaches the line when it is just missed; where all of them together
-// do not last for 30 s, none goes.
+// The host fills a disk. Each of the pods reaches the line when it is just missed; where all of them together do not
+// last for 30 s, none goes. Where the disk is full before that, they hold at least what was used up in the seconds of
+// the forecast, as a pod does that fills it.
 func TestDiskThatTheHostFills(t *testing.T) {
-	stories(t, map[int64][]string{9: nil, 40: {"a"}}, func(n *world, held int64, want []string) {
+	type variant struct {
+		held int64
+		full bool // soon
+		want []string
+		says string
+	}
+	stories(t, map[string]variant{
+		"slowly":                     {9, false, nil, "that are missing or are used up within 30s"},
+		"slowly, the pods hold more": {40, false, []string{"a"}, ""},
+		"fast":                       {9, true, nil, "that are missing or are used up within 10s"},
+		"fast, the pods hold more":   {40, true, []string{"a", "b"}, ""},
+	}, func(n *world, _ string, c variant) {
 		n.filesystem(nodefs, sloped(0, 80*time.Second, 120*Mebi, 40*Mebi))
+		if c.full {
+			n.disk.available = sloped(0, 40*time.Second, 200*Mebi, 0)
+		}
 		n.stubborn = true
 		for _, name := range []string{"a", "b", "c"} {
-			n.holds(name, inLayers(held*Mebi))
+			n.holds(name, inLayers(c.held*Mebi))
 		}
 		n.line(100)
 		n.watch(40 * time.Second)
-		if n.evicted(want...); want == nil {
-			n.says(decide.HoldInsufficientReclaim, "that are missing or are used up within 30s")
+		if n.evicted(c.want...); c.want == nil {
+			n.says(decide.HoldInsufficientReclaim, c.says)
 		}
+	})
+}
+
+// The pod that fills a disk is gone, and nothing has been written since: its space is waited for, although the disk
+// would have been full by then at the rate of the last seconds.
+func TestDiskOfAPodThatFilledItIsWaitedFor(t *testing.T) {
+	story(t, func(n *world) {
+		last := int64(0)
+		n.largeAndSmall(nodefs, func(since time.Duration) int64 {
+			if n.pod("large") != nil {
+				last = sloped(0, 25*time.Second, 200, 0)(since)
+			}
+			return last
+		})
+		n.collectsAfter(5 * time.Second)
+		n.ends = 200 * time.Millisecond
+		n.watch(time.Minute)
+		n.evicted("large")
+		n.held(decide.HoldUsageUnknown, decide.HoldReclaimInProgress, decide.HoldAwaitingNewerSample, decide.HoldUsageUnknown, decide.HoldReclaimInProgress)
 	})
 }
 
@@ -660,7 +694,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 			want: low + decide.ImagesBound*decide.ImagesWait, note: "for 5m0s, the last 0s without a rise", held: hold100,
 		},
 		"the disk would be full": { // a second until it is below the line
-			images: unused(1000, false), course: sloped(low, 30*time.Second, 155, 1),
+			images: unused(1000, false), course: sloped(low, 40*time.Second, 155, 1),
 			want: low + time.Second + decide.ImagesLook, note: "the last 15s without a rise", held: "images that no pod uses hold 1000",
 		},
 		"nodefs, on one device with images": { // the higher of the kubelet's two lines counts
