@@ -228,8 +228,8 @@ func (i *Images) await(p *pressure.Pressure, missing int64, d *Decision) (Hold, 
 	return HoldImagesFirst, text + fmt.Sprintf("the kubelet removes them below %s: waiting %v at most for a rise", line, left.Round(time.Second))
 }
 
-// Noise returns how far a disk's signal must rise to count, in its unit: logs, journals and
-// databases move that much all the time.
+// Noise returns how far a signal must move to count, in its unit: on a disk, logs, journals and
+// databases move it that much all the time.
 func Noise(p *pressure.Pressure) int64 { return p.Line / 1000 }
 
 // endReserve is how long a victim that is still to be chosen takes to end: a pod's grace period,

@@ -97,8 +97,8 @@ func (s *Situation) newPlan() Plan {
 	}
 }
 
-// facts joins what the API server and the node report of each pod that has not finished: of others there may
-// be thousands. A pod that is in flight, or counts as ended, is terminating: the watch may not report it yet, or never.
+// facts joins what the API server and the node report of each pod that has not finished; there may be thousands
+// that have. A pod that is in flight, or counts as ended, is terminating: the watch may not report it yet, or never.
 func (s *Situation) facts() []rank.Pod {
 	gone := make(map[string]bool, len(s.InFlight))
 	for i := range s.InFlight {
