@@ -134,7 +134,7 @@ test: ## Unit tests, the chart, parity with the kubelet, black-box cases (no roo
 test-unit: test-runner
 	$(FAST_TMP) $(GOTEST) -short $(filter-out $(RACE),$(shell go list ./...))
 test-tools: test-runner
-	cd test && $(GOTEST) ./bench/... ./demo/... ./gendoc/... ./internal/... ./soak/... ./stages/... && cd cluster && $(GOTEST) -short ./...
+	cd test && $(GOTEST) ./bench/... ./demo/... ./gendoc/... ./internal/... ./stages/... && cd cluster && $(GOTEST) -short ./...
 test-race: needs-gcc test-runner
 	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -short $(RACE)
 test-race-loop: needs-gcc test-runner
@@ -221,11 +221,11 @@ e2e-cgroup2: node-build image-archive ## The tests of make e2e on cgroup v2, in 
 	cd test && run="$${RUN:-^($$(go test -tags e2e -list . ./e2e | grep '^Test' | paste -sd '|'))\$$}" \
 		&& go run ./cgroup2 --node --dir $(BIN)/cgroup2node --debian $(BIN)/vm --run "$$run"
 
-# SEED repeats the order of a run.
+# SEED repeats the order of a run, ONLY=1,10 plays some scenarios of bench-incidents.
 .PHONY: soak
-soak: needs-root node-build image-archive ## A real node through random incidents and faults for DURATION (30m): no wrong victim, no growth (root)
+soak: needs-root node-build image-archive ## Rounds of incidents and faults with one evictd for DURATION (30m): no wrong victim, no growth (root)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		go run ./soak --duration $${DURATION:-30m} $${SEED:+--seed $$SEED}
+		go run ./bench/incidents --soak $${DURATION:-30m} --only "$${ONLY:-}" $${SEED:+--seed $$SEED}
 
 .PHONY: demo
 demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root; PICTURE=FILE.svg records it)

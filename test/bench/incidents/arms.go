@@ -61,6 +61,7 @@ type bench struct {
 	lines    lines
 	machine  machine
 	shipped  corev1.PodTemplateSpec // of evictd, as the manifest has it
+	lives    bool                   // evictd is on the node and stays there from run to run
 }
 
 func (b *bench) up(ctx context.Context, files node.Files) error {
@@ -86,6 +87,11 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 		o.EvictionHard = kubeletsDefaults()
 		o.Kubelet["podPidsLimit"] = podPIDs
 		maps.Copy(o.Kubelet, imageCollection())
+		if b.settings.soak > 0 {
+			// The kubelet's figures of volumes follow a pod in seconds, so that no round waits for them. Evictd's
+			// log is read from its process's start.
+			maps.Copy(o.Kubelet, map[string]any{"volumeStatsAggPeriod": "10s", "containerLogMaxSize": "1Gi"})
+		}
 	})
 	if err != nil {
 		return err
@@ -169,10 +175,13 @@ func (b *bench) draw() error {
 	return nil
 }
 
-// arm puts evictd on the node, a new one, or takes it off.
+// arm puts evictd on the node, a new one, or takes it off. One that lives on takes the configuration.
 func (b *bench) arm(ctx context.Context, arm, more string) error {
 	if err := b.relieve(ctx); err != nil {
 		return err
+	}
+	if b.lives {
+		return b.edit(ctx, more)
 	}
 	if err := b.schedule(ctx, false); err != nil || arm == kubeletArm {
 		return err
@@ -225,7 +234,7 @@ func (b *bench) relieve(ctx context.Context) error {
 	if !tainted(ctx) {
 		return nil
 	}
-	if err := b.restartKubelet(ctx); err != nil {
+	if err := b.restart(ctx, "kubelet"); err != nil {
 		return err
 	}
 	err := node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool { return !tainted(ctx) })
@@ -235,11 +244,12 @@ func (b *bench) relieve(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) restartKubelet(ctx context.Context) error {
-	if err := b.node.Cluster.StopProcess(ctx, "kubelet"); err != nil {
+// restart ends a process of the test cluster and starts it again.
+func (b *bench) restart(ctx context.Context, process string) error {
+	if err := b.node.Cluster.StopProcess(ctx, process); err != nil {
 		return err
 	}
-	return b.node.Cluster.StartProcess(ctx, "kubelet")
+	return b.node.Cluster.StartProcess(ctx, process)
 }
 
 func (b *bench) down(ctx context.Context) error {

@@ -13,6 +13,8 @@ import (
 const (
 	megabyte = 1_000_000
 
+	apiServer = "kube-apiserver" // the process of the test cluster
+
 	leakApp = "leak"
 	// endMiB is how far evictd's soft line is above the stand-in node's end.
 	endMiB = standIn / 10 / mebibyte
@@ -181,10 +183,10 @@ func faultScenarios() []Scenario {
 			Steps: []Step{
 				begin(leakApp),
 				{What: "the API server is killed", Wait: after(8 * time.Second), Do: func(_ context.Context, t *turn) error {
-					return t.node.Cluster.Signal("kube-apiserver", syscall.SIGKILL)
+					return t.node.Cluster.Signal(apiServer, syscall.SIGKILL)
 				}},
 				{What: "the API server starts again", Wait: after(20 * time.Second), Do: func(ctx context.Context, t *turn) error {
-					return t.node.Cluster.StartProcess(ctx, "kube-apiserver")
+					return t.node.Cluster.StartProcess(ctx, apiServer)
 				}},
 			},
 			Smallest: map[string]int{leakApp: 1}, Lasts: 120 * time.Second,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -91,6 +92,32 @@ func (b *bench) schedule(ctx context.Context, wanted bool) error {
 		return measure.Sleep(ctx, decide.CollectedWithin)
 	}
 	return nil
+}
+
+// edit gives a running evictd another configuration, which must differ from that in force, and waits until it acts by it.
+func (b *bench) edit(ctx context.Context, more string) error {
+	before, err := b.edits(ctx)
+	if err = errors.Join(err, b.tellEvictd(), b.configure(ctx, more)); err != nil {
+		return err
+	}
+	err = node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
+		now, unread := b.edits(ctx)
+		return unread == nil && now > before && b.inForce(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for evictd to take the edit of its ConfigMap: %w", err)
+	}
+	return nil
+}
+
+// edits returns how many edits of its configuration evictd has applied.
+func (b *bench) edits(ctx context.Context) (float64, error) {
+	families, err := b.node.Metrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	applied, _ := families.Sum("evictd_config_reloads_total", "result", "Success") // 0 before the first
+	return applied, nil
 }
 
 // inForce reports whether evictd acts by the lines.

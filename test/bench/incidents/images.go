@@ -61,7 +61,7 @@ func hadImages(count int) func(context.Context, *turn) error {
 		if err := t.imports(ctx, count, 0); err != nil {
 			return err
 		}
-		if err := t.restartKubelet(ctx); err != nil {
+		if err := t.restart(ctx, "kubelet"); err != nil {
 			return err
 		}
 		seen := time.Now()

@@ -3,6 +3,8 @@
 //
 // The machine stands in for a smaller node: what is available above the stand-in's end is the
 // node's, the rest stays free. The thresholds are the defaults of both for a node of that size.
+//
+// With --soak it plays the quick scenarios round after round with one evictd, and faults meanwhile: `make soak`.
 package main
 
 import (
@@ -33,6 +35,8 @@ type settings struct {
 	page    string
 	table   bool
 	begins  time.Duration // no run begins later than that; 0 is no limit
+	soak    time.Duration // how long rounds of a soak begin; 0 is a series of runs
+	seed    uint64        // of the rounds of a soak
 }
 
 func main() { os.Exit(measure.Run("incidents", run)) }
@@ -48,18 +52,16 @@ func parse(arguments []string) (settings, error) {
 	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table; empty prints it")
 	flags.BoolVar(&s.table, "table", false, "only make the table from the results")
 	flags.DurationVar(&s.begins, "begins", 0, "begin no run later than that after the start; 0 is no limit")
+	flags.DurationVar(&s.soak, "soak", 0, "a soak: begin rounds for that long, evictd lives on; 0 is a series of runs")
+	flags.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()), "order of the rounds of a soak; the default is the clock")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
 	}
-	for text := range strings.SplitSeq(*only, ",") {
-		if text == "" {
-			continue
-		}
-		number, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || find(number) == nil {
-			return s, fmt.Errorf("parsing --only %q: there is no scenario %q", *only, text)
-		}
-		s.only = append(s.only, number)
+	if s.soak != 0 && s.soak < time.Minute {
+		return s, fmt.Errorf("--soak %v is shorter than one round: use 1m or more", s.soak)
+	}
+	if err := s.choose(*only); err != nil {
+		return s, err
 	}
 	s.arms = strings.Split(*arms, ",")
 	for _, arm := range s.arms {
@@ -71,6 +73,24 @@ func parse(arguments []string) (settings, error) {
 		return s, errors.New("at least one run")
 	}
 	return s, nil
+}
+
+// choose takes the scenarios to run; "" is all of them, or those of a soak.
+func (s *settings) choose(only string) error {
+	for text := range strings.SplitSeq(only, ",") {
+		if text == "" {
+			continue
+		}
+		number, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || find(number) == nil {
+			return fmt.Errorf("parsing --only %q: there is no scenario %q", only, text)
+		}
+		s.only = append(s.only, number)
+	}
+	if s.soak > 0 && len(s.only) == 0 {
+		s.only = quick()
+	}
+	return nil
 }
 
 func run(ctx context.Context, arguments []string) (err error) {
@@ -92,12 +112,16 @@ func run(ctx context.Context, arguments []string) (err error) {
 	if err = b.up(ctx, files); err == nil {
 		err = b.identify(ctx)
 	}
+	runs, publishes := b.series, publish
+	if chosen.soak > 0 {
+		runs, publishes = b.soak, func(*settings) error { return nil }
+	}
 	if err == nil {
-		err = b.series(ctx)
+		err = runs(ctx)
 	}
 	err = errors.Join(err, b.down(context.WithoutCancel(ctx)))
 	b.say("Everything is removed again.")
-	return errors.Join(err, publish(&chosen))
+	return errors.Join(err, publishes(&chosen))
 }
 
 // identify reads what the results name.

@@ -10,13 +10,14 @@ import (
 )
 
 // measuredPaths are what a result depends on, as git names paths: evictd, what is shipped, the node, and the
-// benchmark itself, without tests and documentation.
+// benchmark itself, without tests, documentation and the soak, which has no results.
 func measuredPaths() []string {
 	return []string{
 		"cmd", "internal", "pkg", "deploy", "go.mod", "go.sum",
 		"test/bench/incidents", "test/cluster", "test/image",
 		"test/internal/eventually", "test/internal/measure", "test/internal/memory", "test/internal/node", "test/internal/pages",
 		"test/go.mod", "test/go.sum",
+		":!test/bench/incidents/soak.go", ":!test/bench/incidents/vitals.go",
 		":!*_test.go", ":!*.md", ":!*/testdata/*",
 	}
 }

@@ -56,7 +56,7 @@ func TestSource(t *testing.T) {
 	}
 	commit()
 	first := source()
-	for _, name := range []string{"docs/page.md", "pkg/a/a_test.go", "pkg/a/README.md", "pkg/a/testdata/file", "test/e2e/e.go"} {
+	for _, name := range []string{"docs/page.md", "pkg/a/a_test.go", "pkg/a/README.md", "pkg/a/testdata/file", "test/e2e/e.go", "test/bench/incidents/soak.go"} {
 		write(name, "changed\n")
 		changed := source()
 		commit()

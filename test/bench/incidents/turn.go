@@ -291,7 +291,7 @@ func untilEnding(ctx context.Context, t *turn) error {
 func (t *turn) end(ctx context.Context) error {
 	freed := errors.Join(t.endHosts(), t.disk.release())
 	var kept error
-	if t.arm != kubeletArm {
+	if t.arm != kubeletArm && t.settings.soak == 0 {
 		kept = t.keepLog(ctx, t.name)
 	}
 	_, cordoned := t.node.Kubectl(ctx, "uncordon", t.node.Name())
