@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -19,17 +17,16 @@ import (
 // a minute, and would miss a pod that ends after the API server was away.
 const askAgain = 200 * time.Millisecond
 
-// followed hands each state of the objects of one kind to a function, as a store of client-go's reflector.
+// followed is a store of client-go's reflector that hands each state of the objects of one kind to a function.
 type followed struct {
+	cache.Store // the last states, by UID
+
 	see    func(object any, removed bool)
 	listed chan struct{} // closed when the first list was seen
-
-	mu    sync.Mutex
-	known map[types.UID]any
 }
 
 func newFollowed(see func(object any, removed bool)) *followed {
-	return &followed{see: see, listed: make(chan struct{}), known: map[types.UID]any{}}
+	return &followed{Store: cache.NewStore(uidOf), see: see, listed: make(chan struct{})}
 }
 
 // follow hands the objects of a kind in a namespace to their store until ctx is done.
@@ -42,54 +39,32 @@ func follow(ctx context.Context, client rest.Interface, resource, namespace stri
 }
 
 // Add takes an object that is new.
-func (f *followed) Add(object any) error { return f.put(object) }
+func (f *followed) Add(object any) error { return f.seen(object, false, f.Store.Add(object)) }
 
 // Update takes an object that has changed.
-func (f *followed) Update(object any) error { return f.put(object) }
-
-func (f *followed) put(object any) error {
-	uid, err := uidOf(object)
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.known[uid] = object
-	f.see(object, false)
-	return nil
-}
+func (f *followed) Update(object any) error { return f.seen(object, false, f.Store.Update(object)) }
 
 // Delete takes the last state of an object that is gone.
-func (f *followed) Delete(object any) error {
-	uid, err := uidOf(object)
-	if err != nil {
-		return err
+func (f *followed) Delete(object any) error { return f.seen(object, true, f.Store.Delete(object)) }
+
+func (f *followed) seen(object any, removed bool, err error) error {
+	if err == nil {
+		f.see(object, removed)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.known, uid)
-	f.see(object, true)
-	return nil
+	return err
 }
 
 // Replace takes a list of all objects. Those that are missing went while nothing was seen.
-func (f *followed) Replace(objects []any, _ string) error {
-	there := map[types.UID]bool{}
-	for _, object := range objects {
-		uid, err := uidOf(object)
-		if err != nil {
-			return err
-		}
-		there[uid] = true
-		if err := f.put(object); err != nil {
-			return err
-		}
+func (f *followed) Replace(objects []any, version string) error {
+	before := f.List()
+	if err := f.Store.Replace(objects, version); err != nil {
+		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for uid, last := range f.known {
-		if !there[uid] {
-			delete(f.known, uid)
+	for _, object := range objects {
+		f.see(object, false)
+	}
+	for _, last := range before {
+		if _, there, _ := f.Get(last); !there { // it has a UID
 			f.see(last, true)
 		}
 	}
@@ -101,13 +76,10 @@ func (f *followed) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: there is no period.
-func (f *followed) Resync() error { return nil }
-
-func uidOf(object any) (types.UID, error) {
+func uidOf(object any) (string, error) {
 	is, err := meta.Accessor(object)
 	if err != nil {
 		return "", fmt.Errorf("following an object: %w", err)
 	}
-	return is.GetUID(), nil
+	return string(is.GetUID()), nil
 }
