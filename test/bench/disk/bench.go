@@ -188,17 +188,11 @@ func (b *bench) row(what string, cold bool) row {
 
 // middle returns the cost with the median of each figure.
 func middle(costs []cost) cost {
-	pick := func(of func(cost) float64) float64 {
-		values := make([]float64, 0, len(costs))
-		for _, c := range costs {
-			values = append(values, of(c))
-		}
-		return measure.Median(values)
-	}
+	pick := func(of func(*cost) float64) float64 { return measure.Median(measure.Each(costs, of)) }
 	return cost{
-		wall: time.Duration(pick(func(c cost) float64 { return float64(c.wall) })),
-		cpu:  time.Duration(pick(func(c cost) float64 { return float64(c.cpu) })),
-		read: int64(pick(func(c cost) float64 { return float64(c.read) })),
+		wall: time.Duration(pick(func(c *cost) float64 { return float64(c.wall) })),
+		cpu:  time.Duration(pick(func(c *cost) float64 { return float64(c.cpu) })),
+		read: int64(pick(func(c *cost) float64 { return float64(c.read) })),
 	}
 }
 

@@ -82,13 +82,7 @@ func (n *idleNode) measure(ctx context.Context, each one) (row []string, err err
 		}
 		all = append(all, w)
 	}
-	median := func(pick func(*window) float64) float64 {
-		var values []float64
-		for i := range all {
-			values = append(values, pick(&all[i]))
-		}
-		return measure.Median(values)
-	}
+	median := func(of func(*window) float64) float64 { return measure.Median(measure.Each(all, of)) }
 	seconds := n.settings.window.Seconds()
 	ticks := median(func(w *window) float64 { return w.ticks })
 	cpu := median(func(w *window) float64 { return w.cpu })

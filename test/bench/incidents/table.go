@@ -81,13 +81,7 @@ func report(out io.Writer, results []Result) error {
 }
 
 func of(results []Result, scenario int, arm string) []Result {
-	var some []Result
-	for i := range results {
-		if results[i].Scenario == scenario && results[i].Arm == arm {
-			some = append(some, results[i])
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Scenario != scenario || r.Arm != arm })
 }
 
 // origin is what the results of one series have in common.
@@ -135,11 +129,7 @@ func row(s *Scenario, arm string, runs []Result) []string {
 		return append(line, "not run yet")
 	}
 	each := func(digits int, value func(*Result) float64) string {
-		values := make([]float64, len(runs))
-		for i := range runs {
-			values[i] = value(&runs[i])
-		}
-		return spread(values, digits)
+		return spread(measure.Each(runs, value), digits)
 	}
 	byCause := func(value func(tally) int) string {
 		texts := make([]string, 0, len(causes()))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,28 +12,8 @@ import (
 )
 
 // series are the runs of one agent at one rate.
-type series struct {
-	reactions []time.Duration
-	rates     []float64
-	gaps      []time.Duration
-	podKills  int64
-	allKills  int64
-}
-
-func (b *bench) series(a agent, share string, rate int64) series {
-	var s series
-	for i := range b.results {
-		r := &b.results[i]
-		if r.agent != a || r.share != share || r.rate != rate {
-			continue
-		}
-		s.reactions = append(s.reactions, r.reaction)
-		s.rates = append(s.rates, r.measured)
-		s.gaps = append(s.gaps, r.gap)
-		s.podKills += r.podKills
-		s.allKills += r.allKills
-	}
-	return s
+func (b *bench) series(a agent, share string, rate int64) []result {
+	return slices.DeleteFunc(slices.Clone(b.results), func(r result) bool { return r.agent != a || r.share != share || r.rate != rate })
 }
 
 // print writes the table.
@@ -54,22 +35,28 @@ func (b *bench) print(out io.Writer) error {
 // rows are those of one rate.
 func (b *bench) rows(share string, rate int64) [][]string {
 	var rows [][]string
-	own := b.series(byEvictd, share, rate)
+	reaction := func(r *result) time.Duration { return r.reaction }
+	own := measure.Quantile(measure.Each(b.series(byEvictd, share, rate), reaction), half)
 	for _, a := range agents() {
 		s := b.series(a, share, rate)
-		if len(s.reactions) == 0 {
+		if len(s) == 0 {
 			continue
 		}
+		reactions, gaps := measure.Each(s, reaction), measure.Each(s, func(r *result) time.Duration { return r.gap })
+		podKills, allKills := int64(0), int64(0)
+		for i := range s {
+			podKills, allKills = podKills+s[i].podKills, allKills+s[i].allKills
+		}
 		ratio := ""
-		if fastest := measure.Quantile(own.reactions, half); a == byKubelet && fastest > 0 {
-			ratio = fmt.Sprintf("%.0f", float64(measure.Quantile(s.reactions, half))/float64(fastest))
+		if a == byKubelet && own > 0 {
+			ratio = fmt.Sprintf("%.0f", float64(measure.Quantile(reactions, half))/float64(own))
 		}
 		rows = append(rows, []string{
-			strconv.FormatInt(rate/megabyte, 10), fmt.Sprintf("%.0f", measure.Median(s.rates)/megabyte),
-			string(a), cmp.Or(share, "as shipped"), strconv.Itoa(len(s.reactions)),
-			ms(measure.Quantile(s.reactions, half)), ms(measure.Quantile(s.reactions, almostAll)), ms(measure.Quantile(s.reactions, 1)),
-			ms(measure.Quantile(s.gaps, half)) + " / " + ms(measure.Quantile(s.gaps, 1)),
-			fmt.Sprintf("%d / %d", s.podKills, s.allKills), ratio,
+			strconv.FormatInt(rate/megabyte, 10), fmt.Sprintf("%.0f", measure.Median(measure.Each(s, func(r *result) float64 { return r.measured }))/megabyte),
+			string(a), cmp.Or(share, "as shipped"), strconv.Itoa(len(s)),
+			ms(measure.Quantile(reactions, half)), ms(measure.Quantile(reactions, almostAll)), ms(measure.Quantile(reactions, 1)),
+			ms(measure.Quantile(gaps, half)) + " / " + ms(measure.Quantile(gaps, 1)),
+			fmt.Sprintf("%d / %d", podKills, allKills), ratio,
 		})
 	}
 	return rows

@@ -42,6 +42,15 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
+// Each returns one figure of each.
+func Each[T, V any](all []T, of func(*T) V) []V {
+	values := make([]V, len(all))
+	for i := range all {
+		values[i] = of(&all[i])
+	}
+	return values
+}
+
 // Table writes rows as a Markdown table whose columns are aligned for a terminal.
 func Table(out io.Writer, header []string, rows [][]string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug)
