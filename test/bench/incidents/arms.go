@@ -11,13 +11,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
+	"github.com/evictd/evictd/test/internal/rig"
 )
 
 // The arms.
@@ -51,11 +51,10 @@ const (
 
 // bench is one run of the command.
 type bench struct {
+	rig.Rig
+
 	settings settings
-	started  time.Time
-	dir      string
 	address  string // of the replicated service
-	node     *node.Node
 	room     room
 	disk     disk
 	lines    lines
@@ -64,24 +63,16 @@ type bench struct {
 	lives    bool                   // evictd is on the node and stays there from run to run
 }
 
-func (b *bench) up(ctx context.Context, files node.Files) error {
+func (b *bench) up(ctx context.Context) error {
+	if err := errors.Join(b.Open("incidents"), b.refuse()); err != nil {
+		return err
+	}
+	b.room.readings, b.room.ballast = b.Readings, &b.Ballast
 	var err error
-	if b.room.readings, err = memory.Open(); err != nil {
-		return err
-	}
-	if err = b.refuse(); err != nil {
-		return err
-	}
-	if b.dir, err = os.MkdirTemp("", "evictd-incidents-"); err != nil {
-		return fmt.Errorf("making a folder: %w", err)
-	}
-	if err = os.Chmod(b.dir, 0o755); err != nil { //nolint:gosec // containers look into it
-		return fmt.Errorf("opening a folder to containers: %w", err)
-	}
 	if b.address, err = cluster.FreeAddress(ctx); err != nil {
 		return err
 	}
-	b.node, err = node.Start(ctx, files, os.Stdout, func(o *cluster.Options) {
+	err = b.Start(ctx, namespace, topClass, topValue, func(o *cluster.Options) {
 		disk := nodesDisk()
 		o.Disk = &disk
 		o.EvictionHard = kubeletsDefaults()
@@ -99,18 +90,21 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 	if err := b.room.findGroup(); err != nil {
 		return err
 	}
-	if err := b.prepare(ctx); err != nil {
+	if err := b.ship(ctx); err != nil {
 		return err
 	}
-	if err := b.disk.find(b.node); err != nil {
+	if err := b.disk.find(b.Node); err != nil {
 		return err
 	}
-	return b.draw()
+	if err := b.draw(); err != nil {
+		return err
+	}
+	return b.identify(ctx)
 }
 
 // refuse says what the machine lacks.
 func (b *bench) refuse() error {
-	kernel, err := b.room.readings.Kernel()
+	kernel, err := memory.Kernel()
 	if err != nil {
 		return err
 	}
@@ -130,18 +124,9 @@ func imageCollection() map[string]any {
 	return map[string]any{"imageGCHighThresholdPercent": 85, "imageGCLowThresholdPercent": 80, "imageMinimumGCAge": "2m"}
 }
 
-// prepare makes what all runs share.
-func (b *bench) prepare(ctx context.Context) error {
-	if _, err := b.node.Kubectl(ctx, "create", "namespace", namespace); err != nil {
-		return err
-	}
-	_, err := b.node.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: topClass}, Value: topValue,
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("making a priority class: %w", err)
-	}
-	if err = b.node.Deploy(ctx); err != nil {
+// ship puts evictd on the node, as it is shipped.
+func (b *bench) ship(ctx context.Context) error {
+	if err := b.Node.Deploy(ctx); err != nil {
 		return err
 	}
 	deployed, err := b.daemonSets().Get(ctx, "evictd", metav1.GetOptions{})
@@ -153,7 +138,7 @@ func (b *bench) prepare(ctx context.Context) error {
 }
 
 func (b *bench) daemonSets() typedappsv1.DaemonSetInterface {
-	return b.node.Client.AppsV1().DaemonSets(node.Namespace)
+	return b.Node.Client.AppsV1().DaemonSets(node.Namespace)
 }
 
 // kubeletsDefaults are the kubelet's hard thresholds by default (pkg/kubelet/eviction/defaults_linux.go).
@@ -165,12 +150,12 @@ func kubeletsDefaults() map[string]string {
 
 // draw draws the lines.
 func (b *bench) draw() error {
-	kernel, err := b.room.readings.Kernel()
+	kernel, err := memory.Kernel()
 	if err != nil {
 		return err
 	}
 	b.lines = linesAt(kernel)
-	b.say("The node has %d MiB, and ends where %d MiB are available. Lines above its end: evictd's %d and %d MiB, the kubelet's %d MiB.",
+	b.Say("The node has %d MiB, and ends where %d MiB are available. Lines above its end: evictd's %d and %d MiB, the kubelet's %d MiB.",
 		int64(standIn)>>20, b.lines.End>>20, (b.lines.Soft-b.lines.End)>>20, (b.lines.Hard-b.lines.End)>>20, b.lines.Kubelet>>20)
 	return nil
 }
@@ -193,7 +178,7 @@ func (b *bench) arm(ctx context.Context, arm, more string) error {
 		return err
 	}
 	// The kubelet alone removes evictd's image with the other unused ones when its disk is short.
-	if err := errors.Join(b.node.Cluster.ImportImage(ctx, b.node.Files.Image), b.tellEvictd(), b.configure(ctx, more)); err != nil {
+	if err := errors.Join(b.Node.Cluster.ImportImage(ctx, b.Node.Files.Image), b.tellEvictd(), b.configure(ctx, more)); err != nil {
 		return err
 	}
 	return b.schedule(ctx, true)
@@ -214,8 +199,8 @@ func (b *bench) form(ctx context.Context, arm string) error {
 	if arm != byNodeArm {
 		return nil
 	}
-	patch := filepath.Join(filepath.Dir(b.node.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
-	_, err = b.node.Kubectl(ctx, "-n", node.Namespace, "patch", "ds/evictd", "--patch-file", patch)
+	patch := filepath.Join(filepath.Dir(b.Node.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
+	_, err = b.Node.Kubectl(ctx, "-n", node.Namespace, "patch", "ds/evictd", "--patch-file", patch)
 	return err
 }
 
@@ -223,7 +208,7 @@ func (b *bench) form(ctx context.Context, arm string) error {
 // and no pod is scheduled on its node meanwhile. A new kubelet does not know of it.
 func (b *bench) relieve(ctx context.Context) error {
 	tainted := func(ctx context.Context) bool {
-		current, err := b.node.Client.CoreV1().Nodes().Get(ctx, b.node.Name(), metav1.GetOptions{})
+		current, err := b.Node.Client.CoreV1().Nodes().Get(ctx, b.Node.Name(), metav1.GetOptions{})
 		if err != nil || len(current.Spec.Taints) > 0 {
 			return true
 		}
@@ -246,30 +231,22 @@ func (b *bench) relieve(ctx context.Context) error {
 
 // restart ends a process of the test cluster and starts it again.
 func (b *bench) restart(ctx context.Context, process string) error {
-	if err := b.node.Cluster.StopProcess(ctx, process); err != nil {
+	if err := b.Node.Cluster.StopProcess(ctx, process); err != nil {
 		return err
 	}
-	return b.node.Cluster.StartProcess(ctx, process)
-}
-
-func (b *bench) down(ctx context.Context) error {
-	var err error
-	if b.node != nil {
-		err = b.node.Stop(ctx)
-	}
-	return errors.Join(err, b.room.ballast.Set(0), os.RemoveAll(b.dir))
+	return b.Node.Cluster.StartProcess(ctx, process)
 }
 
 // clear removes what a run has made, and waits until its pods are gone.
 func (b *bench) clear(ctx context.Context) error {
 	for _, kinds := range []string{"deployments,poddisruptionbudgets", "pods"} {
-		if _, err := b.node.Kubectl(ctx, "-n", namespace, "delete", kinds, "--all", "--wait=false", "--grace-period=1"); err != nil {
+		if _, err := b.Node.Kubectl(ctx, "-n", namespace, "delete", kinds, "--all", "--wait=false", "--grace-period=1"); err != nil {
 			return err
 		}
 	}
 	var left []corev1.Pod
 	err := node.Until(ctx, 90*time.Second, func(ctx context.Context) bool {
-		pods, unread := b.node.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		pods, unread := b.Node.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if unread != nil {
 			return false
 		}

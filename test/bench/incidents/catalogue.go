@@ -183,10 +183,10 @@ func faultScenarios() []Scenario {
 			Steps: []Step{
 				begin(leakApp),
 				{What: "the API server is killed", Wait: after(8 * time.Second), Do: func(_ context.Context, t *turn) error {
-					return t.node.Cluster.Signal(apiServer, syscall.SIGKILL)
+					return t.Node.Cluster.Signal(apiServer, syscall.SIGKILL)
 				}},
 				{What: "the API server starts again", Wait: after(20 * time.Second), Do: func(ctx context.Context, t *turn) error {
-					return t.node.Cluster.StartProcess(ctx, apiServer)
+					return t.Node.Cluster.StartProcess(ctx, apiServer)
 				}},
 			},
 			Smallest: map[string]int{leakApp: 1}, Lasts: 120 * time.Second,
@@ -234,5 +234,5 @@ func killEvictd(ctx context.Context, t *turn) error {
 	if t.arm == kubeletArm {
 		return nil
 	}
-	return t.node.Kill(ctx)
+	return t.Node.Kill(ctx)
 }

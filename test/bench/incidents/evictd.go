@@ -29,7 +29,7 @@ func (b *bench) tellEvictd() error {
 	}
 	thresholds := kubeletsDefaults()
 	thresholds["memory.available"] = strconv.FormatInt(b.lines.End+b.lines.Kubelet-b.lines.Gap, 10)
-	path, err := b.node.Cluster.InNode(kubeletFile)
+	path, err := b.Node.Cluster.InNode(kubeletFile)
 	if err != nil {
 		return err
 	}
@@ -47,22 +47,13 @@ func (b *bench) tellEvictd() error {
 // configure writes evictd's configuration: the shipped one, that is the defaults, without the
 // dry run, and with the memory's thresholds in bytes.
 func (b *bench) configure(ctx context.Context, more string) error {
-	files := b.node.Client.CoreV1().ConfigMaps(node.Namespace)
-	current, err := files.Get(ctx, "evictd", metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading evictd's ConfigMap: %w", err)
-	}
-	current.Data["evictd.yaml"] = fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
+	return b.Node.Edit(ctx, fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
 kind: EvictdConfiguration
 dryRun: false
 evictionHard: {memory.available: "%d", nodefs.available: 12%%, nodefs.inodesFree: 6%%, imagefs.available: 16%%, imagefs.inodesFree: 6%%}
 evictionSoft: {memory.available: "%d"}
 evictionSoftGracePeriod: {memory.available: 30s}
-%s`, b.lines.Hard, b.lines.Soft, more)
-	if _, err := files.Update(ctx, current, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("editing evictd's ConfigMap: %w", err)
-	}
-	return nil
+%s`, b.lines.Hard, b.lines.Soft, more))
 }
 
 // schedule lets the DaemonSet run on the node, or not, and waits until evictd is ready or gone.
@@ -78,14 +69,14 @@ func (b *bench) schedule(ctx context.Context, wanted bool) error {
 	}
 	err = node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
 		if wanted {
-			_, code, silent := b.node.Get(ctx, "/readyz")
+			_, code, silent := b.Node.Get(ctx, "/readyz")
 			return silent == nil && code == http.StatusOK && b.inForce(ctx)
 		}
-		pods, unread := b.node.Client.CoreV1().Pods(node.Namespace).List(ctx, metav1.ListOptions{})
+		pods, unread := b.Node.Client.CoreV1().Pods(node.Namespace).List(ctx, metav1.ListOptions{})
 		return unread == nil && len(pods.Items) == 0
 	})
 	if err != nil {
-		pods, _ := b.node.Kubectl(context.WithoutCancel(ctx), "-n", node.Namespace, "describe", "pods") // beside the error
+		pods, _ := b.Node.Kubectl(context.WithoutCancel(ctx), "-n", node.Namespace, "describe", "pods") // beside the error
 		return fmt.Errorf("waiting for evictd to be there (%v): %w\n%s", wanted, err, pods)
 	}
 	if wanted { // a start that knows nothing of the time before evicts no pod for so long
@@ -96,13 +87,13 @@ func (b *bench) schedule(ctx context.Context, wanted bool) error {
 
 // edit gives a running evictd another configuration, which must differ from that in force, and waits until it acts by it.
 func (b *bench) edit(ctx context.Context, more string) error {
-	before, err := b.edits(ctx)
+	before, err := b.Node.Metrics(ctx)
 	if err = errors.Join(err, b.tellEvictd(), b.configure(ctx, more)); err != nil {
 		return err
 	}
 	err = node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
-		now, unread := b.edits(ctx)
-		return unread == nil && now > before && b.inForce(ctx)
+		now, unread := b.Node.Metrics(ctx)
+		return unread == nil && node.Reloads(now) > node.Reloads(before) && b.inForce(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for evictd to take the edit of its ConfigMap: %w", err)
@@ -110,19 +101,9 @@ func (b *bench) edit(ctx context.Context, more string) error {
 	return nil
 }
 
-// edits returns how many edits of its configuration evictd has applied.
-func (b *bench) edits(ctx context.Context) (float64, error) {
-	families, err := b.node.Metrics(ctx)
-	if err != nil {
-		return 0, err
-	}
-	applied, _ := families.Sum("evictd_config_reloads_total", "result", "Success") // 0 before the first
-	return applied, nil
-}
-
 // inForce reports whether evictd acts by the lines.
 func (b *bench) inForce(ctx context.Context) bool {
-	families, err := b.node.Metrics(ctx)
+	families, err := b.Node.Metrics(ctx)
 	if err != nil {
 		return false
 	}
@@ -133,7 +114,7 @@ func (b *bench) inForce(ctx context.Context) bool {
 
 // keepLog keeps evictd's log beside the result, to find out why.
 func (b *bench) keepLog(ctx context.Context, name string) error {
-	log, err := b.node.Log(ctx)
+	log, err := b.Node.Log(ctx)
 	if err != nil {
 		return err
 	}

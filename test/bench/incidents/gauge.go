@@ -1,12 +1,11 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 )
 
@@ -87,39 +86,20 @@ func newGauge(began time.Time, l *lines, d *disk) *gauge {
 	}
 }
 
-// run reads until the context ends, on its own thread with the highest priority: it must not be
-// late when the pods have used up the cores.
-func (g *gauge) run(ctx context.Context, podsLeft func() (int64, error)) error {
-	if err := measure.GoFirst(); err != nil {
-		return err
-	}
-	r, err := memory.Open()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
+// reads returns what reads once.
+func (g *gauge) reads(podsLeft func() (int64, error)) func(time.Time) error {
 	last := time.Now()
-	for ctx.Err() == nil {
-		kernel, err := r.Kernel()
-		if err != nil {
+	return func(now time.Time) error {
+		kernel, err := memory.Kernel()
+		kubelets, unread := podsLeft()
+		available, missing := g.disk.available()
+		if err = errors.Join(err, unread, missing); err != nil {
 			return err
 		}
-		kubelets, err := podsLeft()
-		if err != nil {
-			return err
-		}
-		available, err := g.disk.available()
-		if err != nil {
-			return err
-		}
-		now := time.Now()
-		if err := g.see(reading{kernel, kubelets, available}, now, now.Sub(last)); err != nil {
-			return err
-		}
+		lasted := now.Sub(last)
 		last = now
-		_ = measure.Sleep(ctx, gaugeEvery-time.Since(now)) // the loop asks the context
+		return g.see(reading{kernel, kubelets, available}, now, lasted)
 	}
-	return nil
 }
 
 // reading is what is available at a moment, in bytes: memory by the kernel's and by the kubelet's

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+
+	"github.com/evictd/evictd/test/internal/measure"
 )
 
 // hostTakes starts a process of the host, outside the pods, that takes memory at a rate.
@@ -26,7 +28,7 @@ func (t *turn) hostFills(rate int64) error {
 func (t *turn) hostsFile() string { return filepath.Join(t.disk.root, "host-file") }
 
 func (t *turn) hostRuns(flags ...string) error {
-	process := exec.Command(filepath.Join(t.node.Files.ClusterBin, "workload"), flags...) //nolint:gosec,noctx // the Makefile built it; end ends it
+	process := exec.Command(filepath.Join(t.Node.Files.ClusterBin, "workload"), flags...) //nolint:gosec,noctx // the Makefile built it; end ends it
 	if err := process.Start(); err != nil {
 		return fmt.Errorf("starting a process of the host: %w", err)
 	}
@@ -54,14 +56,8 @@ func (t *turn) hostsHold() int64 {
 	defer t.mu.Unlock()
 	sum := int64(0)
 	for _, process := range t.hosts {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", process.Process.Pid))
-		if err != nil {
-			continue // it has ended
-		}
-		var size, resident int64
-		if n, _ := fmt.Sscan(string(text), &size, &resident); n == 2 {
-			sum += resident * int64(os.Getpagesize())
-		}
+		resident, _ := measure.RSS(process.Process.Pid) // none once it has ended
+		sum += resident
 	}
 	return sum
 }

@@ -46,7 +46,7 @@ func (t *turn) importsOne(ctx context.Context, name string) error {
 	if err := cluster.WriteImage(tar, name, map[string]string{"/content": content}, cluster.ImageConfig{}); err != nil {
 		return err
 	}
-	err := t.node.Cluster.ImportImage(ctx, tar)
+	err := t.Node.Cluster.ImportImage(ctx, tar)
 	return errors.Join(err, os.Remove(content), os.Remove(tar))
 }
 
@@ -76,7 +76,7 @@ func hadImages(count int) func(context.Context, *turn) error {
 
 // imagesListed returns how many of the run's images the node's status has.
 func (t *turn) imagesListed(ctx context.Context) int {
-	current, err := t.node.Client.CoreV1().Nodes().Get(ctx, t.node.Name(), metav1.GetOptions{})
+	current, err := t.Node.Client.CoreV1().Nodes().Get(ctx, t.Node.Name(), metav1.GetOptions{})
 	if err != nil {
 		return -1
 	}
@@ -93,7 +93,7 @@ func (t *turn) imagesListed(ctx context.Context) int {
 func (t *turn) removeImages(ctx context.Context) error {
 	var err error
 	for _, name := range t.images {
-		err = errors.Join(err, t.node.Cluster.RemoveImage(ctx, name))
+		err = errors.Join(err, t.Node.Cluster.RemoveImage(ctx, name))
 	}
 	return err
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/evictd/evictd/test/internal/node"
@@ -16,18 +14,12 @@ import (
 
 // kubeletsHealth is a client of the kubelet's own health.
 func (t *turn) kubeletsHealth(ctx context.Context) (*client, error) {
-	current, err := t.node.Client.CoreV1().Nodes().Get(ctx, t.node.Name(), metav1.GetOptions{})
+	asks, address, err := t.Node.Kubelet(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubelet's port: %w", err)
-	}
-	asks, err := rest.HTTPClientFor(t.node.Cluster.RESTConfig())
-	if err != nil {
-		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
+		return nil, err
 	}
 	asks.Timeout = clientsAnswer
-	return &client{
-		http: asks, url: fmt.Sprintf("https://127.0.0.1:%d/healthz", current.Status.DaemonEndpoints.KubeletEndpoint.Port), every: heartbeat,
-	}, nil
+	return &client{http: asks, url: address + "/healthz", every: heartbeat}, nil
 }
 
 // measured waits until the kubelet's own figures show what the pods hold: it ends a pod that it has
@@ -35,7 +27,7 @@ func (t *turn) kubeletsHealth(ctx context.Context) (*client, error) {
 func (t *turn) measured(ctx context.Context) error {
 	var last error
 	err := node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
-		seen, unread := t.node.Summary(ctx)
+		seen, unread := t.Node.Summary(ctx)
 		if last = unread; last != nil {
 			return false
 		}

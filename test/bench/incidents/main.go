@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/test/internal/measure"
-	"github.com/evictd/evictd/test/internal/node"
+	"github.com/evictd/evictd/test/internal/rig"
 )
 
 // settings are the flags.
@@ -101,37 +101,25 @@ func run(ctx context.Context, arguments []string) (err error) {
 	if chosen.table {
 		return publish(&chosen)
 	}
-	files, err := node.FilesFromEnvironment()
-	if err != nil {
-		return err
-	}
-	b := &bench{settings: chosen, started: time.Now()}
+	b := &bench{Rig: rig.Rig{Started: time.Now()}, settings: chosen}
 	if b.machine.source, err = sourceOf(ctx); err != nil {
-		b.say("The results will be of an unknown source: %v", err)
-	}
-	if err = b.up(ctx, files); err == nil {
-		err = b.identify(ctx)
+		b.Say("The results will be of an unknown source: %v", err)
 	}
 	runs, publishes := b.series, publish
 	if chosen.soak > 0 {
 		runs, publishes = b.soak, func(*settings) error { return nil }
 	}
-	if err == nil {
-		err = runs(ctx)
-	}
-	err = errors.Join(err, b.down(context.WithoutCancel(ctx)))
-	b.say("Everything is removed again.")
-	return errors.Join(err, publishes(&chosen))
+	return errors.Join(b.Run(ctx, b.up, runs), publishes(&chosen))
 }
 
 // identify reads what the results name.
 func (b *bench) identify(ctx context.Context) error {
-	current, err := b.node.Client.CoreV1().Nodes().Get(ctx, b.node.Name(), metav1.GetOptions{})
+	current, err := b.Node.Client.CoreV1().Nodes().Get(ctx, b.Node.Name(), metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the node: %w", err)
 	}
 	info := &current.Status.NodeInfo
-	version, err := exec.CommandContext(ctx, b.node.Files.Binary, "version").Output() //nolint:gosec // the Makefile built it
+	version, err := exec.CommandContext(ctx, b.Node.Files.Binary, "version").Output() //nolint:gosec // the Makefile built it
 	if err != nil {
 		return fmt.Errorf("asking evictd for its version: %w", err)
 	}
@@ -171,7 +159,7 @@ func (b *bench) series(ctx context.Context) error {
 
 // one does one run, unless it is done or it is too late, and keeps its result.
 func (b *bench) one(ctx context.Context, s *Scenario, arm string, number int) error {
-	if b.settings.begins > 0 && time.Since(b.started) > b.settings.begins {
+	if b.settings.begins > 0 && time.Since(b.Started) > b.settings.begins {
 		return nil
 	}
 	done, err := b.done(&Result{Scenario: s.Number, Arm: arm, Run: number})
@@ -183,13 +171,8 @@ func (b *bench) one(ctx context.Context, s *Scenario, arm string, number int) er
 		return err
 	}
 	all, granted := r.by(causes()...), r.by(byEvictd, byKubelet)
-	b.say("%2d %-28s %-11s run %d: evictd ended %d, all %d (%d beyond, %d innocent), OOM kills %d, budgets %d, grace %d of %d, below %.1f / %.1f s, failed %d of %d; %.0f s",
+	b.Say("%2d %-28s %-11s run %d: evictd ended %d, all %d (%d beyond, %d innocent), OOM kills %d, budgets %d, grace %d of %d, below %.1f / %.1f s, failed %d of %d; %.0f s",
 		s.Number, s.Name, arm, number, r.by(byEvictd).ended, all.ended, all.beyond, all.innocent, r.OOMKills, r.Violated, granted.graceful, granted.ended,
 		r.line(hardLine).Below, r.line(kubeletLine).Below, r.Failed, r.Asked, r.Seconds)
 	return r.write(b.settings.results)
-}
-
-// say prints a sentence with the time since the start.
-func (b *bench) say(format string, arguments ...any) {
-	fmt.Printf("[%5.0fs] %s\n", time.Since(b.started).Seconds(), fmt.Sprintf(format, arguments...))
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -20,18 +21,18 @@ import (
 func (t *turn) deploy(ctx context.Context) error {
 	for i := range t.pods {
 		p := &t.pods[i]
-		if err := t.workload(p).Deploy(ctx, t.node, namespace); err != nil {
+		if err := t.workload(p).Deploy(ctx, t.Node, namespace); err != nil {
 			return err
 		}
 	}
 	err := node.Until(ctx, 2*time.Minute, func(context.Context) bool { return t.prepared() })
 	if err != nil {
-		described, _ := t.node.Kubectl(context.WithoutCancel(ctx), "-n", namespace, "get", "pods", "-o", "wide")
+		described, _ := t.Node.Kubectl(context.WithoutCancel(ctx), "-n", namespace, "get", "pods", "-o", "wide")
 		return fmt.Errorf("waiting for the pods of the scenario: %w\n%s", err, described)
 	}
 	for i := range t.pods {
 		if p := &t.pods[i]; p.Keeps > 0 {
-			if err := t.node.Budget(ctx, namespace, p.Name, p.Keeps); err != nil {
+			if err := t.Node.Budget(ctx, namespace, p.Name, p.Keeps); err != nil {
 				return err
 			}
 		}
@@ -83,11 +84,8 @@ func (t *turn) growth(g *Growth) []string {
 // change gives the pod the run's folder, an emptyDir and what else it needs.
 func (p *Pod) change(spec *corev1.PodSpec, dir string) {
 	c := &spec.Containers[0]
-	spec.Volumes = append(spec.Volumes,
-		corev1.Volume{Name: "run", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}},
-		corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	c.VolumeMounts = append(c.VolumeMounts,
-		corev1.VolumeMount{Name: "run", MountPath: "/run-dir"}, corev1.VolumeMount{Name: "data", MountPath: "/data"})
+	node.Mount(spec, "run", "/run-dir", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}})
+	node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 	c.Env = append(c.Env, corev1.EnvVar{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},
 	}})
@@ -143,7 +141,7 @@ func (t *turn) said(app, word string) int {
 // safe makes sure that the machine keeps its floor even if every pod takes all that it may, and
 // the limit of all pods together did not hold.
 func (t *turn) safe() error {
-	kernel, err := t.room.readings.Kernel()
+	kernel, err := memory.Kernel()
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -67,27 +66,26 @@ func linesAt(available int64) lines {
 // keeps what the rest of the machine does from being a part of the incident.
 type room struct {
 	readings *memory.Readings
-	ballast  memory.Ballast
+	ballast  *memory.Ballast
 	group    string       // the pods' cgroup, once the node runs
+	unified  bool         // it is of cgroup v2
 	limited  atomic.Int64 // its limit in bytes, as it was set
 }
 
 // gap returns how much less is available on the machine by the kubelet's definition than by the
 // kernel's, in bytes.
 func (r *room) gap() (int64, error) {
-	kernel, err := r.readings.Kernel()
+	kernel, err := memory.Kernel()
 	kubelets, unread := r.readings.WorkingSet()
 	return kernel - kubelets, errors.Join(err, unread)
 }
 
 // place makes that much available.
 func (r *room) place(ctx context.Context, want int64) error {
-	const near = 8 * mebibyte
-	off := func() (int64, error) {
-		kernel, err := r.readings.Kernel()
+	err := r.ballast.Place(ctx, func() (int64, error) {
+		kernel, err := memory.Kernel()
 		return kernel - want, err
-	}
-	err := measure.Settle(ctx, -memory.Block, memory.Block+near, off, func(by int64) error { return r.ballast.Set(r.ballast.Size() + by) })
+	})
 	if err != nil {
 		return fmt.Errorf("placing the node: %w", err)
 	}
@@ -99,14 +97,11 @@ func (r *room) place(ctx context.Context, want int64) error {
 // is none.
 func (r *room) limit(bytes int64) error {
 	r.limited.Store(bytes)
-	file, text := filepath.Join(r.group, "memory.limit_in_bytes"), strconv.FormatInt(bytes, 10)
-	if _, missing := os.Stat(file); missing != nil {
-		file = filepath.Join(r.group, "memory.max")
-		if bytes < 0 {
-			text = "max"
-		}
+	text := strconv.FormatInt(bytes, 10)
+	if bytes < 0 && r.unified {
+		text = "max"
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(r.file("memory.limit_in_bytes", "memory.max"), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("limiting the pods of the node: %w", err)
 	}
 	return nil
@@ -114,18 +109,32 @@ func (r *room) limit(bytes int64) error {
 
 // stillLimited makes sure that nothing else has changed the limit meanwhile.
 func (r *room) stillLimited() error {
-	for _, name := range []string{"memory.limit_in_bytes", "memory.max"} {
-		text, err := os.ReadFile(filepath.Join(r.group, name)) //nolint:gosec // of the node's own cgroup
-		if err != nil {
-			continue // of the other version
-		}
-		now, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil || now/pageSize != r.limited.Load()/pageSize {
-			return fmt.Errorf("limiting the pods of the node: something else has set their limit to %s", strings.TrimSpace(string(text)))
-		}
-		return nil
+	now, err := number(r.file("memory.limit_in_bytes", "memory.max"))
+	if err == nil && now/pageSize != r.limited.Load()/pageSize {
+		return fmt.Errorf("limiting the pods of the node: something else has set their limit to %d bytes", now)
 	}
-	return errors.New("limiting the pods of the node: their cgroup has no limit")
+	return err
+}
+
+// file returns a file of the pods' cgroup, by its name in either version.
+func (r *room) file(v1, v2 string) string {
+	if r.unified {
+		return filepath.Join(r.group, v2)
+	}
+	return filepath.Join(r.group, v1)
+}
+
+// number reads a file with one number.
+func number(file string) (int64, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // of the node's own cgroup
+	if err != nil {
+		return 0, fmt.Errorf("reading the pods' cgroup: %w", err)
+	}
+	value, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading the pods' cgroup: %s: %w", filepath.Base(file), err)
+	}
+	return value, nil
 }
 
 const pageSize = 4096
@@ -138,17 +147,12 @@ func (r *room) podsLeft() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the pods' memory: %w", err)
 	}
-	inactive := measure.SumOf(string(stat), "total_inactive_file")
-	text, missing := os.ReadFile(filepath.Join(r.group, "memory.usage_in_bytes"))
-	if missing != nil {
-		inactive = measure.SumOf(string(stat), "inactive_file")
-		text, err = os.ReadFile(filepath.Join(r.group, "memory.current"))
+	usage, err := number(r.file("memory.usage_in_bytes", "memory.current"))
+	inactive := "total_inactive_file"
+	if r.unified {
+		inactive = "inactive_file"
 	}
-	usage, malformed := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err = errors.Join(err, malformed); err != nil {
-		return 0, fmt.Errorf("reading the pods' usage: %w", err)
-	}
-	return r.limited.Load() - max(0, usage-inactive), nil
+	return r.limited.Load() - max(0, usage-measure.SumOf(string(stat), inactive)), err
 }
 
 // findGroup finds the cgroup of the node's pods.
@@ -156,6 +160,8 @@ func (r *room) findGroup() error {
 	for _, pattern := range []string{"/sys/fs/cgroup/memory/evictd-node-*/kubepods", "/sys/fs/cgroup/evictd-node-*/kubepods"} {
 		if found, _ := filepath.Glob(pattern); len(found) == 1 { // the patterns are well-formed
 			r.group = found[0]
+			_, other := os.Stat(filepath.Join(r.group, "memory.limit_in_bytes"))
+			r.unified = other != nil
 			return nil
 		}
 	}
@@ -169,16 +175,11 @@ func (r *room) pods() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the pods' memory: %w", err)
 	}
-	held := measure.SumOf(string(text), "total_rss", "total_shmem")
-	kernel, err := os.ReadFile(filepath.Join(r.group, "memory.kmem.usage_in_bytes"))
-	if errors.Is(err, fs.ErrNotExist) { // cgroup v2
+	if r.unified {
 		return measure.SumOf(string(text), "anon", "shmem", "slab_unreclaimable", "pagetables", "kernel_stack"), nil
 	}
-	more, err := strconv.ParseInt(strings.TrimSpace(string(kernel)), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("reading the pods' kernel memory: %w", err)
-	}
-	return held + more, nil
+	kernel, err := number(filepath.Join(r.group, "memory.kmem.usage_in_bytes"))
+	return measure.SumOf(string(text), "total_rss", "total_shmem") + kernel, err
 }
 
 // keeper holds what the rest of the machine uses at what it was when the incident began: the
@@ -199,7 +200,7 @@ type keeper struct {
 type use struct{ available, pods, host int64 }
 
 func (k *keeper) use() (use, error) {
-	kernel, err := k.room.readings.Kernel()
+	kernel, err := memory.Kernel()
 	pods, unread := k.room.pods()
 	return use{kernel, pods, k.host()}, errors.Join(err, unread)
 }
@@ -212,32 +213,22 @@ func (u use) foreign(now use) int64 {
 
 const keeperEvery = 25 * time.Millisecond
 
-// run works until the context ends. It must not be late when other work uses up the cores.
-func (k *keeper) run(ctx context.Context) error {
+// correct does so once.
+func (k *keeper) correct(time.Time) error {
 	const slack, atOnce = 2 * memory.Block, 8 * memory.Block
-	if err := measure.GoFirst(); err != nil {
+	now, err := k.use()
+	if err != nil {
 		return err
 	}
-	for ctx.Err() == nil {
-		now, err := k.use()
-		if err != nil {
-			return err
-		}
-		if err := k.share(now.host); err != nil {
-			return err
-		}
-		off := k.base.foreign(now)
-		if off > slack || off < -slack {
-			if err := k.room.ballast.Set(max(0, k.room.ballast.Size()+min(max(off, -atOnce), atOnce))); err != nil {
-				return err
-			}
-		}
-		k.mu.Lock()
-		k.off = max(k.off, off, -off)
-		k.mu.Unlock()
-		_ = measure.Sleep(ctx, keeperEvery) // the loop asks the context
+	off := k.base.foreign(now)
+	k.mu.Lock()
+	k.off = max(k.off, off, -off)
+	k.mu.Unlock()
+	err = k.share(now.host)
+	if err == nil && (off > slack || off < -slack) {
+		err = k.room.ballast.Set(max(0, k.room.ballast.Size()+min(max(off, -atOnce), atOnce)))
 	}
-	return nil
+	return err
 }
 
 // share takes what host processes hold from the pods' limit.

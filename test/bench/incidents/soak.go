@@ -48,17 +48,17 @@ func faults() []fault {
 		{name: "the API server pauses for 15 s", do: pausing(15 * time.Second)},
 		{name: "the API server restarts", do: func(ctx context.Context, t *turn) error { return t.restart(ctx, apiServer) }},
 		{name: "evictd is killed", do: killEvictd, restarts: true},
-		{name: "evictd's pod is replaced", do: func(ctx context.Context, t *turn) error { return t.node.Renew(ctx) }, restarts: true},
+		{name: "evictd's pod is replaced", do: func(ctx context.Context, t *turn) error { return t.Node.Renew(ctx) }, restarts: true},
 	}
 }
 
 // pausing returns a fault in which the API server answers nothing and keeps its connections.
 func pausing(d time.Duration) func(context.Context, *turn) error {
 	return func(ctx context.Context, t *turn) error {
-		if err := t.node.Cluster.Signal(apiServer, syscall.SIGSTOP); err != nil {
+		if err := t.Node.Cluster.Signal(apiServer, syscall.SIGSTOP); err != nil {
 			return err
 		}
-		return errors.Join(after(d)(ctx, t), t.node.Cluster.Signal(apiServer, syscall.SIGCONT))
+		return errors.Join(after(d)(ctx, t), t.Node.Cluster.Signal(apiServer, syscall.SIGCONT))
 	}
 }
 
@@ -78,16 +78,16 @@ type soak struct {
 // not name, every incident must have ended in its round, and evictd may not have grown.
 func (b *bench) soak(ctx context.Context) error {
 	s := &soak{bench: b, random: rand.New(rand.NewPCG(b.settings.seed, 0))} //nolint:gosec // an order
-	s.audit.Path = b.node.Cluster.AuditLog()
-	s.say("seed %d; rounds begin for %v", b.settings.seed, b.settings.soak)
-	for s.rounds == 0 || time.Since(s.started) < s.settings.soak {
+	s.audit.Path = b.Node.Cluster.AuditLog()
+	s.Say("seed %d; rounds begin for %v", b.settings.seed, b.settings.soak)
+	for s.rounds == 0 || time.Since(s.Started) < s.settings.soak {
 		if err := s.round(ctx, s.rounds+1); err != nil {
-			last, _ := s.node.Kubectl(context.WithoutCancel(ctx), "-n", node.Namespace, "logs", "ds/evictd", "--tail=40") // beside the error
+			last, _ := s.Node.Kubectl(context.WithoutCancel(ctx), "-n", node.Namespace, "logs", "ds/evictd", "--tail=40") // beside the error
 			return fmt.Errorf("round %d: %w; evictd's last lines:\n%s", s.rounds+1, err, last)
 		}
 		s.rounds++
 	}
-	fmt.Printf("\n%s; seed %d; %d rounds in %v\n", measure.Machine(), s.settings.seed, s.rounds, time.Since(s.started).Round(time.Second))
+	fmt.Printf("\n%s; seed %d; %d rounds in %v\n", measure.Machine(), s.settings.seed, s.rounds, time.Since(s.Started).Round(time.Second))
 	return errors.Join(append(s.wrong, s.vitals.print(os.Stdout), s.vitals.grown())...)
 }
 
@@ -95,7 +95,7 @@ func (b *bench) soak(ctx context.Context) error {
 func (s *soak) round(ctx context.Context, number int) error {
 	meanwhile := s.pickFault()
 	played := s.scenario(*find(pick(s.random, s.settings.only)), &meanwhile, number)
-	s.say("round %d: %s; meanwhile %s", number, played.Name, meanwhile.name)
+	s.Say("round %d: %s; meanwhile %s", number, played.Name, meanwhile.name)
 	r, err := s.run(ctx, &played, evictdArm, number)
 	if err == nil {
 		s.lives = true
@@ -108,17 +108,17 @@ func (s *soak) round(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
-	s.say("round %d: %d evictions, %d of them wrong", number, count, len(wrong))
+	s.Say("round %d: %d evictions, %d of them wrong", number, count, len(wrong))
 	for _, pod := range wrong {
 		s.wrong = append(s.wrong, fmt.Errorf("round %d (%s, %s): %s was evicted, and the scenario does not name it", number, played.Name, meanwhile.name, pod))
 	}
 	if meanwhile.restarts { // the kubelet delays the restart of a container that has ended twice
 		s.log.restart()
-		if err := errors.Join(s.node.Renew(ctx), measure.Sleep(ctx, decide.CollectedWithin), s.log.read(ctx, s.node)); err != nil {
+		if err := errors.Join(s.Node.Renew(ctx), measure.Sleep(ctx, decide.CollectedWithin), s.log.read(ctx, s.Node)); err != nil {
 			return fmt.Errorf("replacing evictd's pod: %w", err)
 		}
 	}
-	return s.vitals.take(ctx, s.node, s.log.lines)
+	return s.vitals.take(ctx, s.Node, s.log.lines)
 }
 
 func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
@@ -128,7 +128,7 @@ func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(fr
 func (s *soak) pickFault() fault {
 	for {
 		f := pick(s.random, faults())
-		if !f.restarts || time.Since(s.started) < s.settings.soak/3 {
+		if !f.restarts || time.Since(s.Started) < s.settings.soak/3 {
 			return f
 		}
 	}
@@ -147,7 +147,7 @@ func (s *soak) scenario(played Scenario, meanwhile *fault, number int) Scenario 
 		What: meanwhile.name, Wait: after(time.Duration(s.random.Int64N(int64(faultWithin)))),
 		Do: func(ctx context.Context, t *turn) error {
 			if meanwhile.restarts {
-				if err := s.log.read(ctx, t.node); err != nil {
+				if err := s.log.read(ctx, t.Node); err != nil {
 					return err
 				}
 				s.log.restart()
@@ -186,7 +186,7 @@ func (s *soak) calm(ctx context.Context) error {
 	}
 	var unread error
 	err := node.Until(ctx, 3*time.Minute, func(ctx context.Context) bool {
-		unread = s.log.read(ctx, s.node)
+		unread = s.log.read(ctx, s.Node)
 		return unread == nil && len(s.log.open) == 0
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ func measuredPaths() []string {
 	return []string{
 		"cmd", "internal", "pkg", "deploy", "go.mod", "go.sum",
 		"test/bench/incidents", "test/cluster", "test/image",
-		"test/internal/eventually", "test/internal/measure", "test/internal/memory", "test/internal/node", "test/internal/pages",
+		"test/internal/eventually", "test/internal/measure", "test/internal/memory", "test/internal/node", "test/internal/pages", "test/internal/rig",
 		"test/go.mod", "test/go.sum",
 		":!test/bench/incidents/soak.go", ":!test/bench/incidents/vitals.go",
 		":!*_test.go", ":!*.md", ":!*/testdata/*",

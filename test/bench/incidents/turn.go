@@ -66,7 +66,7 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r
 	defer func() { err = errors.Join(err, t.end(context.WithoutCancel(ctx))) }()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	if t.observer, err = observe(watching, b.node.Client, namespace); err != nil {
+	if t.observer, err = observe(watching, b.Node.Client, namespace); err != nil {
 		return nil, err
 	}
 	if s.Before != nil {
@@ -78,7 +78,7 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r
 		return nil, err
 	}
 	if s.Elsewhere {
-		if _, err := b.node.Kubectl(ctx, "cordon", b.node.Name()); err != nil {
+		if _, err := b.Node.Kubectl(ctx, "cordon", b.Node.Name()); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r
 }
 
 func (t *turn) makeDirs(name string) error {
-	t.name, t.dir = name, filepath.Join(t.bench.dir, name)
+	t.name, t.dir = name, filepath.Join(t.Dir, name)
 	for _, dir := range []string{t.dir, filepath.Join(t.dir, "journal"), filepath.Join(t.dir, "go")} {
 		if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 			return fmt.Errorf("making the run's folder: %w", err)
@@ -194,8 +194,8 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 	t.observer.begin(t.began)
 	background, stop := context.WithCancel(ctx)
 	group, background := errgroup.WithContext(background)
-	group.Go(func() error { return t.gauge.run(background, t.room.podsLeft) })
-	group.Go(func() error { return k.run(background) })
+	group.Go(func() error { return measure.Every(background, gaugeEvery, t.gauge.reads(t.room.podsLeft)) })
+	group.Go(func() error { return measure.Every(background, keeperEvery, k.correct) })
 	group.Go(func() error { web.run(background); return nil })
 	group.Go(func() error { kubelets.run(background); return nil })
 	err = t.steps(background)
@@ -294,6 +294,6 @@ func (t *turn) end(ctx context.Context) error {
 	if t.arm != kubeletArm && t.settings.soak == 0 {
 		kept = t.keepLog(ctx, t.name)
 	}
-	_, cordoned := t.node.Kubectl(ctx, "uncordon", t.node.Name())
+	_, cordoned := t.Node.Kubectl(ctx, "uncordon", t.Node.Name())
 	return errors.Join(freed, kept, cordoned, t.room.limit(-1), t.room.ballast.Set(0), t.clear(ctx), t.removeImages(ctx))
 }

@@ -24,11 +24,8 @@ func (b *bench) allocator(name string, rate, takes int64) node.Workload {
 		Change: func(spec *corev1.PodSpec) {
 			grace := int64(5)
 			spec.TerminationGracePeriodSeconds = &grace
-			spec.Volumes = []corev1.Volume{{Name: "gates", VolumeSource: corev1.VolumeSource{
-				HostPath: &corev1.HostPathVolumeSource{Path: b.gates},
-			}}}
+			node.Mount(spec, "gates", "/gates", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: b.Dir}})
 			c := &spec.Containers[0]
-			c.VolumeMounts = []corev1.VolumeMount{{Name: "gates", MountPath: "/gates", ReadOnly: true}}
 			if len(b.settings.cpus) > 0 {
 				requestCPU(spec, allocatorRequest)
 			}
@@ -44,7 +41,7 @@ func (b *bench) allocator(name string, rate, takes int64) node.Workload {
 // start could be evicted too early, when the rest of the machine uses memory.
 func (b *bench) expose(ctx context.Context, name string) error {
 	patch := []byte(`{"metadata":{"labels":{"` + looksOn + `":"false"}}}`)
-	_, err := b.node.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := b.Node.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("letting evictd have pod %s: %w", name, err)
 	}

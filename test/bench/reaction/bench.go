@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
+	"github.com/evictd/evictd/test/internal/rig"
 )
 
 const (
@@ -55,13 +54,10 @@ const idlePriority = "idle"
 
 // bench is one run of the command.
 type bench struct {
+	rig.Rig // its folder has the files for which the allocators wait
+
 	settings settings
-	started  time.Time
-	node     *node.Node
-	readings *memory.Readings
-	ballast  memory.Ballast
 	audit    audit.Log
-	gates    string // the directory of the files for which the allocators wait
 	lines    map[agent]int64
 	busy     bool // pods keep all CPUs in use
 	count    int  // allocators so far
@@ -69,18 +65,12 @@ type bench struct {
 	repeated int // runs that were disturbed and repeated
 }
 
-func (b *bench) up(ctx context.Context, files node.Files) error {
-	var err error
-	if b.readings, err = memory.Open(); err != nil {
+func (b *bench) up(ctx context.Context) error {
+	const idleValue = 1000
+	if err := b.Open("reaction"); err != nil {
 		return err
 	}
-	if b.gates, err = os.MkdirTemp("", "evictd-reaction-"); err != nil {
-		return fmt.Errorf("making a folder: %w", err)
-	}
-	if err = os.Chmod(b.gates, 0o755); err != nil { //nolint:gosec // a container looks into it
-		return fmt.Errorf("opening a folder to containers: %w", err)
-	}
-	available, err := b.readings.WorkingSet()
+	available, err := b.Readings.WorkingSet()
 	if err != nil {
 		return err
 	}
@@ -88,25 +78,20 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 		return fmt.Errorf("%d MiB are available, %d are needed: the thresholds must lie far above the kernel's own limits",
 			available>>20, needed>>20)
 	}
-	b.node, err = node.Start(ctx, files, os.Stdout, func(o *cluster.Options) {
-		o.AuditPolicy = auditPolicy
-	})
+	err = b.Start(ctx, namespace, idlePriority, idleValue, func(o *cluster.Options) { o.AuditPolicy = auditPolicy })
 	if err != nil {
 		return err
 	}
-	b.audit.Path = b.node.Cluster.AuditLog()
-	if _, err := b.node.Kubectl(ctx, "create", "namespace", namespace); err != nil {
-		return err
-	}
-	b.say("%d idle pods start.", b.settings.idlePods())
+	b.audit.Path = b.Node.Cluster.AuditLog()
+	b.Say("%d idle pods start.", b.settings.idlePods())
 	if err := b.idle(ctx); err != nil {
 		return err
 	}
 	if err := b.finish(ctx); err != nil {
 		return err
 	}
-	b.say("kubectl apply -f deploy/daemonset.yaml; then the thresholds.")
-	if err := b.node.Deploy(ctx); err != nil {
+	b.Say("kubectl apply -f deploy/daemonset.yaml; then the thresholds.")
+	if err := b.Node.Deploy(ctx); err != nil {
 		return err
 	}
 	if err := b.arm(ctx); err != nil {
@@ -116,35 +101,27 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 	return measure.Sleep(ctx, rest)
 }
 
-func (b *bench) down(ctx context.Context) error {
-	var err error
-	if b.node != nil {
-		err = b.node.Stop(ctx)
-	}
-	return errors.Join(err, b.ballast.Set(0), os.RemoveAll(b.gates))
-}
-
 // arm applies both thresholds. The kubelet reads its own only at its start.
 func (b *bench) arm(ctx context.Context) error {
-	if err := b.ballast.Set(spare); err != nil {
+	if err := b.Ballast.Set(spare); err != nil {
 		return err
 	}
-	kernel, err := b.readings.Kernel()
+	kernel, err := memory.Kernel()
 	if err != nil {
 		return err
 	}
-	kubelets, err := b.readings.WorkingSet()
+	kubelets, err := b.Readings.WorkingSet()
 	if err != nil {
 		return err
 	}
 	b.lines = map[agent]int64{byEvictd: kernel - evictdBelow, byKubelet: kubelets - kubeletBelow}
-	b.say("Thresholds: evictd's at %d MiB of its memory.available (%d now), the kubelet's at %d MiB of its memory.available (%d now).",
+	b.Say("Thresholds: evictd's at %d MiB of its memory.available (%d now), the kubelet's at %d MiB of its memory.available (%d now).",
 		b.lines[byEvictd]>>20, kernel>>20, b.lines[byKubelet]>>20, kubelets>>20)
-	err = b.node.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: strconv.FormatInt(b.lines[byKubelet], 10)})
+	err = b.Node.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: strconv.FormatInt(b.lines[byKubelet], 10)})
 	if err != nil {
 		return err
 	}
-	return b.node.Configure(ctx, node.Policy{
+	return b.Node.Configure(ctx, node.Policy{
 		Signal: node.NodeMemory, Line: b.lines[byEvictd],
 		Extra: "protect: {barePods: false, podSelector: {matchLabels: {" + looksOn + ": \"true\"}}}\n",
 	})
@@ -152,24 +129,17 @@ func (b *bench) arm(ctx context.Context) error {
 
 // idle fills the node with pods that do nothing.
 func (b *bench) idle(ctx context.Context) error {
-	const value = 1000
-	_, err := b.node.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: idlePriority}, Value: value,
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("making a priority class: %w", err)
-	}
 	wanted := b.settings.idlePods()
 	for i := range wanted {
 		w := node.Workload{Name: "idle-" + strconv.Itoa(i), AsksMiB: 16, Change: func(spec *corev1.PodSpec) {
 			spec.PriorityClassName = idlePriority
 		}}
-		if err = b.create(ctx, w); err != nil {
+		if err := b.create(ctx, w); err != nil {
 			return err
 		}
 	}
-	err = node.Until(ctx, 10*time.Minute, func(ctx context.Context) bool {
-		list, unread := b.node.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
+	err := node.Until(ctx, 10*time.Minute, func(ctx context.Context) bool {
+		list, unread := b.Node.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
 		return unread == nil && len(list.Items) == wanted
 	})
 	if err != nil {
@@ -182,9 +152,9 @@ func (b *bench) idle(ctx context.Context) error {
 // the kubelet starts none of them.
 func (b *bench) finish(ctx context.Context) error {
 	if b.settings.finished > 0 {
-		b.say("%d finished pods are listed.", b.settings.finished)
+		b.Say("%d finished pods are listed.", b.settings.finished)
 	}
-	pods := b.node.Client.CoreV1().Pods(namespace)
+	pods := b.Node.Client.CoreV1().Pods(namespace)
 	for i := range b.settings.finished {
 		pod := node.Workload{Name: "finished-" + strconv.Itoa(i), AsksMiB: 1}.Pod()
 		pod.Spec.SchedulerName = "none"
@@ -196,7 +166,7 @@ func (b *bench) finish(ctx context.Context) error {
 		if _, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("ending pod %s: %w", pod.Name, err)
 		}
-		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: b.node.Name()}}
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: b.Node.Name()}}
 		if err = pods.Bind(ctx, binding, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("binding pod %s: %w", pod.Name, err)
 		}
@@ -209,11 +179,11 @@ func (b *bench) finish(ctx context.Context) error {
 func (b *bench) create(ctx context.Context, w node.Workload) error {
 	pod := w.Pod()
 	pod.Labels[looksOn] = "true"
-	pod.Spec.NodeName = b.node.Name()
+	pod.Spec.NodeName = b.Node.Name()
 	var last error
 	err := node.Until(ctx, 30*time.Second, func(ctx context.Context) bool {
 		// A new namespace has no service account at first.
-		_, last = b.node.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		_, last = b.Node.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		return last == nil
 	})
 	if err != nil {
@@ -224,7 +194,7 @@ func (b *bench) create(ctx context.Context, w node.Workload) error {
 
 // remove deletes a pod and waits until it is gone, and its memory is reclaimed.
 func (b *bench) remove(ctx context.Context, name string) error {
-	pods := b.node.Client.CoreV1().Pods(namespace)
+	pods := b.Node.Client.CoreV1().Pods(namespace)
 	now := int64(1)
 	err := pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -242,5 +212,5 @@ func (b *bench) remove(ctx context.Context, name string) error {
 
 // gate is the file for which an allocator waits, here and in its container.
 func (b *bench) gate(name string) (here, inside string) {
-	return filepath.Join(b.gates, name), "/gates/" + name
+	return filepath.Join(b.Dir, name), "/gates/" + name
 }

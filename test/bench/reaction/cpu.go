@@ -45,7 +45,7 @@ func (b *bench) share(ctx context.Context, request string) error {
 		b.busy = true
 	}
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"evictd","resources":{"requests":{"cpu":%q},"limits":{"cpu":null}}}]}}}}`, request)
-	sets := b.node.Client.AppsV1().DaemonSets(node.Namespace)
+	sets := b.Node.Client.AppsV1().DaemonSets(node.Namespace)
 	changed, err := sets.Patch(ctx, "evictd", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("giving evictd a CPU request of %s: %w", request, err)
@@ -58,7 +58,7 @@ func (b *bench) share(ctx context.Context, request string) error {
 	if err != nil {
 		return fmt.Errorf("waiting for evictd with a CPU request of %s: %w", request, err)
 	}
-	b.say("evictd has a CPU request of %s and no limit; %d pods with requests of %s use all CPUs.", request, runtime.NumCPU(), busyRequest)
+	b.Say("evictd has a CPU request of %s and no limit; %d pods with requests of %s use all CPUs.", request, runtime.NumCPU(), busyRequest)
 	return nil
 }
 

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evictd/evictd/test/internal/measure"
-	"github.com/evictd/evictd/test/internal/node"
+	"github.com/evictd/evictd/test/internal/rig"
 )
 
 // namespace is where the pods run.
@@ -120,26 +120,13 @@ func (s *settings) parseCPUs(text string) error {
 	return nil
 }
 
-func run(ctx context.Context, arguments []string) (err error) {
+func run(ctx context.Context, arguments []string) error {
 	chosen, err := parse(arguments)
 	if err != nil {
 		return err
 	}
-	files, err := node.FilesFromEnvironment()
-	if err != nil {
-		return err
-	}
-	b := &bench{settings: chosen, started: time.Now()}
-	if err = b.up(ctx, files); err != nil {
-		return errors.Join(err, b.down(context.WithoutCancel(ctx)))
-	}
-	err = b.measure(ctx)
-	printed := b.print(os.Stdout) // also the result of an interrupted run
-	b.say("Everything is removed again.")
-	return errors.Join(err, printed, b.down(context.WithoutCancel(ctx)))
-}
-
-// say prints a sentence with the time since the start.
-func (b *bench) say(format string, arguments ...any) {
-	fmt.Printf("[%5.0fs] %s\n", time.Since(b.started).Seconds(), fmt.Sprintf(format, arguments...))
+	b := &bench{Rig: rig.Rig{Started: time.Now()}, settings: chosen}
+	return b.Run(ctx, b.up, func(ctx context.Context) error {
+		return errors.Join(b.measure(ctx), b.print(os.Stdout)) // also the result of an interrupted run
+	})
 }

@@ -18,12 +18,8 @@ type moment struct {
 // sampleEvery is how often the sampler reads.
 const sampleEvery = time.Millisecond
 
-// sample reads until the context ends, on its own thread with the highest priority. It reads no data of
-// evictd or the kubelet.
+// sample reads until the context ends. It reads no data of evictd or the kubelet.
 func sample(ctx context.Context, a agent) ([]moment, error) {
-	if err := measure.GoFirst(); err != nil {
-		return nil, err
-	}
 	r, err := memory.Open()
 	if err != nil {
 		return nil, err
@@ -31,19 +27,14 @@ func sample(ctx context.Context, a agent) ([]moment, error) {
 	defer r.Close()
 	const seconds = 60
 	moments := make([]moment, 0, seconds*int(time.Second/sampleEvery))
-	for ctx.Err() == nil {
-		m := moment{before: time.Now()}
-		if m.kernel, err = r.Kernel(); err != nil {
-			return nil, err
+	err = measure.Every(ctx, sampleEvery, func(now time.Time) error {
+		kernel, unread := memory.Kernel()
+		available := kernel
+		if a == byKubelet && unread == nil {
+			available, unread = r.WorkingSet()
 		}
-		m.available = m.kernel
-		if a == byKubelet {
-			if m.available, err = r.WorkingSet(); err != nil {
-				return nil, err
-			}
-		}
-		moments = append(moments, m)
-		_ = measure.Sleep(ctx, sampleEvery-time.Since(m.before)) // the loop asks the context
-	}
-	return moments, nil
+		moments = append(moments, moment{before: now, available: available, kernel: kernel})
+		return unread
+	})
+	return moments, err
 }

@@ -81,7 +81,7 @@ func (b *bench) round(ctx context.Context, share string, rate int64) error {
 			}
 			r.share = share
 			b.results = append(b.results, r)
-			b.say("%4d MB/s (measured %4.0f), run %2d, %-7s %9.1f ms after the crossing: %s", rate/megabyte,
+			b.Say("%4d MB/s (measured %4.0f), run %2d, %-7s %9.1f ms after the crossing: %s", rate/megabyte,
 				r.measured/megabyte, i+1, a, float64(r.reaction.Microseconds())/1000, r.sign)
 		}
 	}
@@ -96,7 +96,7 @@ func (b *bench) persist(ctx context.Context, a agent, rate int64, run int) (resu
 			return r, err
 		}
 		b.repeated++
-		b.say("%v; it is done again", err)
+		b.Say("%v; it is done again", err)
 	}
 }
 
@@ -116,11 +116,11 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 		return r, err
 	}
 	defer func() { err = errors.Join(err, b.remove(context.WithoutCancel(ctx), name)) }()
-	pod, err := b.node.Running(ctx, namespace, name)
+	pod, err := b.Node.Running(ctx, namespace, name)
 	if err != nil {
 		return r, fmt.Errorf("%w: %w", errDisturbed, err)
 	}
-	defer func() { err = errors.Join(err, b.ballast.Set(spare)) }()
+	defer func() { err = errors.Join(err, b.Ballast.Set(spare)) }()
 	if err = b.place(ctx, a, distance); err != nil {
 		return r, err
 	}
@@ -153,7 +153,7 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 func (b *bench) prepare(ctx context.Context) error {
 	rest := b.settings.settle
 	if b.settings.fresh {
-		if err := b.node.Renew(ctx); err != nil {
+		if err := b.Node.Renew(ctx); err != nil {
 			return err
 		}
 		rest = max(rest, decide.ShownWithin)
@@ -181,12 +181,10 @@ func tooSlow(r *result) error {
 // place puts the node at the distance above the agent's threshold. When the rest of the
 // machine uses too much memory for that, it waits until some is freed.
 func (b *bench) place(ctx context.Context, a agent, distance int64) error {
-	const near = 8 * mebibyte
-	off := func() (int64, error) {
+	err := b.Ballast.Place(ctx, func() (int64, error) {
 		available, err := b.available(a)
 		return available - b.lines[a] - distance, err
-	}
-	err := measure.Settle(ctx, -memory.Block, memory.Block+near, off, func(by int64) error { return b.ballast.Set(b.ballast.Size() + by) })
+	})
 	if errors.Is(err, measure.ErrRestless) {
 		return fmt.Errorf("%w: %w", errDisturbed, err)
 	}
@@ -195,9 +193,9 @@ func (b *bench) place(ctx context.Context, a agent, distance int64) error {
 
 func (b *bench) available(a agent) (int64, error) {
 	if a == byKubelet {
-		return b.readings.WorkingSet()
+		return b.Readings.WorkingSet()
 	}
-	return b.readings.Kernel()
+	return memory.Kernel()
 }
 
 // sampled is the result of the sampler.

@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,7 +32,7 @@ func (r *Readings) Close() { _ = r.kubelets.Close() } // only read
 
 // Kernel returns the figure of evictd's threshold, in bytes: MemAvailable and what is free on the
 // kernel's per-CPU lists, which evictd adds near a threshold.
-func (*Readings) Kernel() (int64, error) {
+func Kernel() (int64, error) {
 	available, err := measure.Bytes("/proc/meminfo", "MemAvailable")
 	lists, unread := FreeOnCPULists()
 	return available + lists, errors.Join(err, unread)
@@ -81,6 +82,12 @@ func (b *Ballast) Set(size int64) error {
 		b.blocks = b.blocks[:last]
 	}
 	return nil
+}
+
+// Place puts the node in its place: off returns by how many bytes it is away. See [measure.Settle].
+func (b *Ballast) Place(ctx context.Context, off func() (int64, error)) error {
+	const near = 8 << 20
+	return measure.Settle(ctx, -Block, Block+near, off, func(by int64) error { return b.Set(b.Size() + by) })
 }
 
 // Size returns its size in bytes.

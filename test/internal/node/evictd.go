@@ -194,9 +194,9 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 	p.Line -= n.edits
 	before := 0.0
 	if families, err := n.Metrics(ctx); err == nil {
-		before = reloads(families)
+		before = Reloads(families)
 	}
-	if err := n.edit(ctx, n.text(p)); err != nil {
+	if err := n.Edit(ctx, n.text(p)); err != nil {
 		return err
 	}
 	err := eventually.Poll(ctx, func(ctx context.Context) bool {
@@ -210,8 +210,8 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 	return nil
 }
 
-// reloads is how many edits evictd has applied.
-func reloads(page pages.Metrics) float64 {
+// Reloads returns how many edits of its configuration evictd has applied.
+func Reloads(page pages.Metrics) float64 {
 	applied, _ := page.Sum("evictd_config_reloads_total", "result", "Success")
 	return applied
 }
@@ -222,7 +222,7 @@ func (p *Policy) inForce(families pages.Metrics, before float64) bool {
 		return false
 	}
 	if p.Signal == "" {
-		return reloads(families) > before
+		return Reloads(families) > before
 	}
 	line, there := families.Sum("evictd_threshold_line_"+UnitOf(p.Signal), "signal", p.Signal, "kind", p.kind())
 	return there && int64(line) == p.Line
@@ -250,7 +250,8 @@ dryRun: %v
 %s`, p.DryRun, thresholds, cmp.Or(p.Limits, "{evictionsPerMinute: 60, perOwnerPerHour: 60, softJitter: 0s}"), p.Extra)
 }
 
-func (n *Node) edit(ctx context.Context, text string) error {
+// Edit writes evictd's configuration into its ConfigMap.
+func (n *Node) Edit(ctx context.Context, text string) error {
 	maps := n.Client.CoreV1().ConfigMaps(Namespace)
 	current, err := maps.Get(ctx, "evictd", metav1.GetOptions{})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,18 +26,25 @@ func EndedByKubelet(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// Summary returns the kubelet's figures.
-func (n *Node) Summary(ctx context.Context) (*statsapi.Summary, error) {
+// Kubelet returns a client of the kubelet's own API, and the address of that.
+func (n *Node) Kubelet(ctx context.Context) (client *http.Client, address string, err error) {
 	current, err := n.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubelet's port: %w", err)
+		return nil, "", fmt.Errorf("reading the kubelet's port: %w", err)
 	}
-	client, err := rest.HTTPClientFor(n.Cluster.RESTConfig())
+	if client, err = rest.HTTPClientFor(n.Cluster.RESTConfig()); err != nil {
+		return nil, "", fmt.Errorf("building a client of the kubelet: %w", err)
+	}
+	return client, fmt.Sprintf("https://127.0.0.1:%d", current.Status.DaemonEndpoints.KubeletEndpoint.Port), nil
+}
+
+// Summary returns the kubelet's figures.
+func (n *Node) Summary(ctx context.Context) (*statsapi.Summary, error) {
+	client, address, err := n.Kubelet(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
+		return nil, err
 	}
-	port := current.Status.DaemonEndpoints.KubeletEndpoint.Port
-	return usage.FetchSummary(ctx, client, fmt.Sprintf("https://127.0.0.1:%d/stats/summary", port))
+	return usage.FetchSummary(ctx, client, address+"/stats/summary")
 }
 
 // Filesystems returns the sizes of nodefs and imagefs, in bytes, as the kubelet reports
