@@ -217,11 +217,6 @@ func count(ends []End, smallest map[string]int, innocents []string, causes ...st
 	return t
 }
 
-// plus is the sum of both.
-func (t tally) plus(o tally) tally {
-	return tally{t.ended + o.ended, t.beyond + o.beyond, t.innocent + o.innocent, t.graceful + o.graceful}
-}
-
 // workLost is the container-seconds times the memory request of what has ended, in GiB·s. Pods
 // that are in the smallest set count, too: their work is lost, whatever ended them.
 func workLost(ends []End) float64 {

@@ -181,50 +181,43 @@ func spread(values []float64, digits int) string {
 	return fmt.Sprintf("%s (%s–%s)", number(measure.Median(values)), low, high)
 }
 
-// sums is an arm's sum over the runs that are compared.
-type sums struct {
-	smallest, kills, violated int
-	by                        map[string]tally
-	granted                   tally // what evictd and the kubelet ended
-	below                     float64
-}
-
-func (s *sums) add(r *Result) {
-	for _, n := range r.Smallest {
-		s.smallest += max(0, n)
-	}
-	for _, cause := range causes() {
-		s.by[cause] = s.by[cause].plus(r.by(cause))
-	}
-	s.granted = s.granted.plus(r.by(byEvictd, byKubelet))
-	s.kills, s.violated, s.below = s.kills+int(r.OOMKills), s.violated+r.Violated, s.below+r.line(hardLine).Below
-}
-
 // summarize adds up the arms that all scenarios have, over the runs that both of them have, of one source.
 func summarize(out io.Writer, results []Result) {
 	compared := []string{kubeletArm, evictdArm}
-	both := map[string]*sums{}
-	for _, arm := range compared {
-		both[arm] = &sums{by: map[string]tally{}}
-	}
-	for i := range results {
-		r := &results[i]
-		if slices.Contains(compared, r.Arm) && slices.ContainsFunc(results, func(o Result) bool {
-			return o.Scenario == r.Scenario && o.Run == r.Run && o.Arm != r.Arm && slices.Contains(compared, o.Arm) && o.Source == r.Source
-		}) {
-			both[r.Arm].add(r)
-		}
-	}
 	_, _ = fmt.Fprintln(out, "\nOver all runs that both arms have:")
 	_, _ = fmt.Fprintln(out)
 	for _, arm := range compared {
-		s := both[arm]
+		runs := slices.DeleteFunc(slices.Clone(results), func(r Result) bool {
+			return r.Arm != arm || !slices.ContainsFunc(results, func(o Result) bool {
+				return o.Scenario == r.Scenario && o.Run == r.Run && o.Arm != r.Arm && slices.Contains(compared, o.Arm) && o.Source == r.Source
+			})
+		})
+		sum := func(value func(*Result) int) (all int) {
+			for _, n := range measure.Each(runs, value) {
+				all += n
+			}
+			return all
+		}
 		texts := make([]string, 0, len(causes()))
 		for _, cause := range causes() {
-			t := s.by[cause]
-			texts = append(texts, fmt.Sprintf("%s ended %d pods, %d of them beyond the smallest sets and %d innocents", cause, t.ended, t.beyond, t.innocent))
+			texts = append(texts, fmt.Sprintf("%s ended %d pods, %d of them beyond the smallest sets and %d innocents", cause,
+				sum(func(r *Result) int { return r.by(cause).ended }), sum(func(r *Result) int { return r.by(cause).beyond }),
+				sum(func(r *Result) int { return r.by(cause).innocent })))
+		}
+		below := 0.0
+		for i := range runs {
+			below += runs[i].line(hardLine).Below
 		}
 		_, _ = fmt.Fprintf(out, "- %s: the smallest sets have %d pods; %s; %d OOM kills; %d budgets violated; grace kept %d of %d; %.1f s below evictd's hard line\n",
-			arm, s.smallest, strings.Join(texts, "; "), s.kills, s.violated, s.granted.graceful, s.granted.ended, s.below)
+			arm, sum((*Result).wanted), strings.Join(texts, "; "), sum(func(r *Result) int { return int(r.OOMKills) }), sum(func(r *Result) int { return r.Violated }),
+			sum(func(r *Result) int { return r.by(byEvictd, byKubelet).graceful }), sum(func(r *Result) int { return r.by(byEvictd, byKubelet).ended }), below)
 	}
+}
+
+// wanted is how many pods the smallest set has; one that may end any number of times is none.
+func (r *Result) wanted() (all int) {
+	for _, n := range r.Smallest {
+		all += max(0, n)
+	}
+	return all
 }
