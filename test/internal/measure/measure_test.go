@@ -41,7 +41,7 @@ func TestMedian(t *testing.T) {
 		values []float64
 		want   float64
 	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 5}, 5}} {
-		if got := measure.Median(c.values); got != c.want {
+		if got := measure.Median(measure.Each(c.values, func(v *float64) float64 { return *v })); got != c.want {
 			t.Errorf("the median of %v is %v, want %v", c.values, got, c.want)
 		}
 	}
