@@ -12,11 +12,11 @@ import (
 
 // One formula says which candidates may be evicted for what is short: docs/adr/0036-one-formula-of-a-shortage.md.
 
-// relief is for how long the ends of pods must make up for what is being used up, and ending for how
-// long a victim needs to end.
+// relief is for how long the ends of pods must make up for what is being used up. Most is the share of what was
+// used up lately that they must hold: other pods have used up some, and a pod's own figure lacks page tables.
 const (
 	relief = 30 * time.Second
-	ending = 5 * time.Second
+	most   = 0.9
 )
 
 // shortage are the figures of what a pressure is short of, in the signal's unit. None is
@@ -27,13 +27,13 @@ type shortage struct {
 	ToLine, InFlight int64
 	// Missing is what is still missing to the target, the line plus the minimum reclaim, beside what is
 	// in flight. Needed is what is used up within [relief] besides, at the rate that is certain by the last
-	// seconds.
+	// seconds; Required at least.
 	Missing, Needed int64
-	// Required is what the candidates must be able to free together: what reaches the threshold, and what
-	// is used up while they end, so that no pod goes beside another use that takes at once what it frees.
-	// A disk that is full ends no process, and one that the host fills must not cost one pod after the
-	// other. So for a disk it is all that is needed.
-	Required int64
+	// Lately is [most] of what was used up in the seconds of the forecast, which the pods that did it hold; 0
+	// for a disk. Required is what the candidates must be able to free together beside what is in flight: what
+	// reaches the threshold, and Lately. A disk that is full ends no process, and one that the host fills must
+	// not cost one pod after the other: there it is all that is needed.
+	Lately, Required int64
 }
 
 // shortageOf returns the figures of a pressure, with so much in flight.
@@ -41,9 +41,10 @@ func shortageOf(p *pressure.Pressure, inFlight int64) shortage {
 	s := shortage{ToLine: max(0, p.Line-p.Observed.Available), InFlight: max(0, inFlight)}
 	s.Missing = max(0, p.Target-p.Observed.Available-s.InFlight)
 	s.Needed = s.Missing + usedUp(p, relief)
-	s.Required = max(0, s.ToLine-s.InFlight) + usedUp(p, ending)
-	if p.Threshold.Signal.OnDisk() {
-		s.Required = s.Needed
+	if s.Required = s.Needed; !p.Threshold.Signal.OnDisk() {
+		s.Lately = int64(most * p.Forecast.Fallen)
+		s.Required = max(0, max(s.ToLine, s.Lately)-s.InFlight)
+		s.Needed = max(s.Needed, s.Required)
 	}
 	return s
 }
@@ -100,7 +101,7 @@ func sufficient(s *Situation, d *Decision) (Hold, string) {
 	case byExceeding || limited.exceeds:
 		s.Policy.WithinRequests.Withhold(&d.Ranking, false)
 	case covered:
-		s.withholdSmall(d, short.Required)
+		s.withholdSmall(d, max(short.Required, short.ToLine-short.InFlight+short.Lately))
 	}
 	switch {
 	case limited.count > 0 && (!covered || limited.count == len(d.Ranking.Candidates)):
@@ -116,12 +117,12 @@ func sufficient(s *Situation, d *Decision) (Hold, string) {
 }
 
 // withholdSmall withholds the candidates that free too little, where pods within their requests go: those
-// whose end is not needed beside the others of the first that reach the threshold together. Where the
-// candidates do not reach it, or it is not known, any may help.
-func (s *Situation) withholdSmall(d *Decision, required int64) {
+// whose end is not needed beside the others of the first that reach the threshold together, and free what was
+// used up lately besides. Where the candidates do not, or it is not known, any may help.
+func (s *Situation) withholdSmall(d *Decision, needed int64) {
 	first, freed := 0, int64(0)
 	reclaims := make(map[string]int64, len(d.Ranking.Candidates))
-	for ; freed < required && first < len(d.Ranking.Candidates); first++ {
+	for ; freed < needed && first < len(d.Ranking.Candidates); first++ {
 		uid := d.Ranking.Candidates[first].Pod.UID
 		reclaim, known := ReclaimOf(s.Pressure.Threshold.Signal, s.Uses.ByUID[uid].Expected)
 		if !known {
@@ -131,7 +132,7 @@ func (s *Situation) withholdSmall(d *Decision, required int64) {
 	}
 	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
 		reclaim, among := reclaims[e.Pod.UID]
-		if !among || freed-reclaim < required {
+		if !among || freed-reclaim < needed {
 			return rank.NotProtected
 		}
 		freed -= reclaim
@@ -176,12 +177,12 @@ func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, kept l
 // insufficient says how far the candidates would not suffice, and where else to look.
 func insufficient(d *Decision, s *shortage, ends []pressure.Amounts) string {
 	signal := d.Pressure.Threshold.Signal
-	all, within, soon := Total(signal, ends), ending, ""
+	all, soon := Total(signal, ends), fmt.Sprintf(" or were used up in the last %v", d.Pressure.Forecast.Over.Round(time.Second))
 	if signal.OnDisk() {
-		within = ahead(&d.Pressure, relief)
+		soon = fmt.Sprintf(" or are used up within %v", ahead(&d.Pressure, relief).Round(time.Second))
 	}
-	if s.Required > s.Missing {
-		soon = fmt.Sprintf(" or are used up within %v", within.Round(time.Second))
+	if s.Required <= s.Missing {
+		soon = ""
 	}
 	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing%s%s: look at %s",
 		len(ends), wording.Amount(signal, all), wording.Amount(signal, s.Required), soon, wording.Apart(signal, all, s.Required), elsewhere(signal))

@@ -17,7 +17,8 @@ func TestShortage(t *testing.T) {
 	}{
 		{40, 0, 0, shortage{ToLine: 60, Missing: 80, Needed: 80, Required: 60}},
 		{40, 25, 0, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 55, Required: 35}},
-		{40, 25, 1, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 85, Required: 40}},
+		{40, 25, 1, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 85, Lately: 10, Required: 35}},
+		{40, 25, 5, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 205, Lately: 54, Required: 35}},
 		{40, 25, -1, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 55, Required: 35}},
 		{99, 0, 0, shortage{ToLine: 1, Missing: 21, Needed: 21, Required: 1}},
 		{40, 60, 0, shortage{ToLine: 60, InFlight: 60, Missing: 20, Needed: 20}},
@@ -31,16 +32,17 @@ func TestShortage(t *testing.T) {
 		if got := shortageOf(&p, test.inFlight); got != test.want {
 			t.Errorf("%d available, %d in flight: %+v, want %+v", test.available, test.inFlight, got, test.want)
 		}
-		p.Threshold.Signal, test.want.Required = pressure.NodeFSAvailable, test.want.Needed
+		p.Threshold.Signal, test.want.Lately, test.want.Required = pressure.NodeFSAvailable, 0, test.want.Needed
 		if got := shortageOf(&p, test.inFlight); got != test.want {
 			t.Errorf("a disk, %d available, %d in flight: %+v, want %+v", test.available, test.inFlight, got, test.want)
 		}
 	}
 }
 
-// forecastOf returns the forecast of a signal that is used up at a certain rate, and lasts.
+// forecastOf returns the forecast of a signal that is used up at a certain rate, and lasts. It has fallen by
+// more, as the certain rate is the lower end of what is likely.
 func forecastOf(rate float64) pressure.Forecast {
-	return pressure.Forecast{Known: true, Rate: rate, Over: 10 * time.Second, Exhausted: pressure.Never}
+	return pressure.Forecast{Known: true, Rate: rate, Over: 10 * time.Second, Fallen: max(0, 12*rate), Exhausted: pressure.Never}
 }
 
 // What is used up counts as far as it is known, and of a disk that is full before a victim could end what is
@@ -54,12 +56,13 @@ func TestUsedUp(t *testing.T) {
 		forecast pressure.Forecast
 		want     int64
 	}{
-		"memory":                    {pressure.MemoryAvailable, forecastOf(2), 60},
-		"memory, exhausted in time": {pressure.MemoryAvailable, soon, 60},
-		"not known":                 {pressure.MemoryAvailable, pressure.Forecast{Rate: 2}, 0},
-		"a disk":                    {pressure.NodeFSAvailable, forecastOf(2), 60},
-		"a disk, full in time":      {pressure.NodeFSAvailable, soon, 20},
-		"tasks":                     {pressure.PIDAvailable, forecastOf(0.5), 15},
+		"memory":                     {pressure.MemoryAvailable, forecastOf(2), 60},
+		"memory, exhausted in time":  {pressure.MemoryAvailable, soon, 60},
+		"memory, noise hides a fall": {pressure.MemoryAvailable, pressure.Forecast{Known: true, Fallen: 100}, 30},
+		"not known":                  {pressure.MemoryAvailable, pressure.Forecast{Rate: 2}, 0},
+		"a disk":                     {pressure.NodeFSAvailable, forecastOf(2), 60},
+		"a disk, full in time":       {pressure.NodeFSAvailable, soon, 20},
+		"tasks":                      {pressure.PIDAvailable, forecastOf(0.5), 15},
 	} {
 		p := pressure.Pressure{
 			Threshold: pressure.Threshold{Signal: test.signal}, Observed: pressure.Observation{Available: 40}, Line: 100, Target: 100, Forecast: test.forecast,
@@ -70,7 +73,7 @@ func TestUsedUp(t *testing.T) {
 	}
 }
 
-// The one formula: 50 are missing to the line and 60 to the target, 40 are used up soon and 5 while they end.
+// The one formula: 50 are missing to the line and 60 to the target, 40 are used up soon, and most of what was lately is 55.
 func TestCovered(t *testing.T) {
 	t.Parallel()
 	const memory, disk, stall = pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.MemoryStall
@@ -85,8 +88,8 @@ func TestCovered(t *testing.T) {
 	}{
 		{"they cover it", memory, of(100), nil, false, "those over their requests"},
 		{"they cover it together", memory, of(30, 30, 40), nil, false, "those over their requests"},
-		{"they reach the line, and not for long", memory, of(55), nil, false, "all"},
-		{"they reach the line, and not until they have ended", memory, of(54), nil, false, "none"},
+		{"they reach the line, and hold what was used up", memory, of(55), nil, false, "all"},
+		{"they reach the line, and do not hold what was used up", memory, of(54), nil, false, "none"},
 		{"they do not reach the line", memory, of(30, 19), nil, false, "none"},
 		{"none", memory, nil, nil, false, "none"},
 		{"one is not known", memory, of(1, unknown), nil, false, "those over their requests"},

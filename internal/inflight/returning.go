@@ -1,7 +1,6 @@
 package inflight
 
 import (
-	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -58,15 +57,6 @@ func (t *Tracker) credit(signal pressure.Signal, available int64) {
 			credited += expected
 		}
 	}
-}
-
-// mayReturn reports whether victims of evictd's may be giving memory or tasks back: one terminates, or has
-// ended so recently. A disk's are measured anew after each end.
-func (t *Tracker) mayReturn(now time.Time) bool {
-	recently := !t.lastEnd.IsZero() && now.Sub(t.lastEnd) < decide.ShownWithin
-	return recently || slices.ContainsFunc(t.victims, func(v *decide.Victim) bool {
-		return v.Phase == decide.Terminating && v.Signal != ""
-	})
 }
 
 // returning returns the victims that have ended and are in flight for a pressure, each from its end

@@ -37,13 +37,13 @@ func (t *Tracker) SimulatedAmount(signal pressure.Signal) int64 {
 	return all
 }
 
-// Without returns the sample as it would be without the would-be victims, and says what victims may be
-// giving back; the same sample when there are none. What is not known stays so.
+// Without returns the sample as it would be without the would-be victims; the same sample when there
+// are none. What is not known stays so.
 func (t *Tracker) Without(seen *pressure.Sample) *pressure.Sample {
-	without, returning := seen, t.mayReturn(seen.Time)
+	without := seen
 	for _, signal := range pressure.Signals() {
-		amount, returns := t.SimulatedAmount(signal), returning && !signal.OnDisk()
-		if amount == 0 && !returns || seen.Of(signal).State != pressure.Known {
+		amount := t.SimulatedAmount(signal)
+		if amount == 0 || seen.Of(signal).State != pressure.Known {
 			continue
 		}
 		if without == seen {
@@ -52,7 +52,6 @@ func (t *Tracker) Without(seen *pressure.Sample) *pressure.Sample {
 		}
 		o := &without.Observations[signal]
 		o.Available = min(max(o.Available, o.Capacity), o.Available+amount)
-		o.Returning = returns
 	}
 	return without
 }

@@ -24,6 +24,10 @@ type Forecast struct {
 	Exhausted time.Duration
 	// Over is the time span of the readings that the forecast uses.
 	Over time.Duration
+	// Fallen is by how much the signal fell within it, in its unit, and at most what it falls in that time at the
+	// rate that three in four pairs of readings reach: a burst in less than half of it does not go on. It is 0
+	// where the signal did not fall.
+	Fallen float64
 }
 
 // trusted is how many times the span of its readings a forecast may look ahead to trigger an
@@ -56,14 +60,12 @@ type trend struct {
 	available [trendMost]float64
 	count     int // number of readings, the oldest first
 	rate      float64
-	// returning says that victims may have given something back since the last of them.
-	returning bool
+	steady    float64 // rate, see [trend.slopes]
 }
 
 // note adds a reading. It skips a reading that follows the previous one too closely: noise
 // would make up most of the slope between them.
-func (t *trend) note(now time.Time, seen Observation) {
-	t.returning = t.returning || seen.Returning
+func (t *trend) note(now time.Time, available float64) {
 	if t.count > 0 && now.Sub(t.times[t.count-1]) < trendSpacing {
 		return
 	}
@@ -74,28 +76,12 @@ func (t *trend) note(now time.Time, seen Observation) {
 	copy(t.times[:], t.times[old:t.count])
 	copy(t.available[:], t.available[old:t.count])
 	t.count -= old
-	t.discount(now, float64(seen.Available))
-	t.returning = false
-	t.times[t.count], t.available[t.count] = now, float64(seen.Available)
+	t.times[t.count], t.available[t.count] = now, available
 	t.count++
 	if t.count >= trendFewest {
-		t.rate = min(t.certain(0), t.certain(t.count-trendFewest))
-	}
-}
-
-// discount takes out what victims have given back since the last reading: without them, that much less
-// would have been available before. What was used up between the two readings beside it is not known, so
-// the rate from before counts. They may have used up themselves what they gave back: that share of the fall
-// does not go on.
-func (t *trend) discount(now time.Time, available float64) {
-	last := t.count - 1
-	if !t.returning || last < 0 || available <= t.available[last] {
-		return
-	}
-	given := available - t.available[last] + max(0, t.rate)*now.Sub(t.times[last]).Seconds()
-	rest := 1 - given/max(given, t.available[0]+given-available)
-	for i := range t.count {
-		t.available[i] = available + rest*(t.available[i]+given-available)
+		t.rate, t.steady = t.slopes(0)
+		last, _ := t.slopes(t.count - trendFewest)
+		t.rate = min(t.rate, last)
 	}
 }
 
@@ -106,12 +92,12 @@ func (t *trend) stale(old int, now time.Time) bool {
 	return left == trendMost || age > trendOldest || age > trendAge && left >= trendFewest
 }
 
-// certain returns the rate that nine in ten pairs of readings reach, from the given reading on: the
+// slopes returns the rate that nine in ten pairs of readings reach, from the given reading on: the
 // lower end of a confidence interval of the slope whose estimate is the median of all pairs (Theil and
-// Sen). A single step does not count as a fall, wherever it lies among the readings, because at most
+// Sen), and that which three in four reach. A single step does not count as a fall, wherever it lies among the readings, because at most
 // six pairs in ten span it; nor does noise. The slower of the rates of all readings and of the last few
 // shows that a fall has lasted for a while and continues. It allocates nothing.
-func (t *trend) certain(from int) float64 {
+func (t *trend) slopes(from int) (certain, steady float64) {
 	var room [trendPairs]float64
 	pairs := room[:0]
 	for later := from + 1; later < t.count; later++ {
@@ -121,7 +107,7 @@ func (t *trend) certain(from int) float64 {
 		}
 	}
 	slices.Sort(pairs)
-	return pairs[len(pairs)/10]
+	return pairs[len(pairs)/10], pairs[len(pairs)/4]
 }
 
 // until returns the forecast for a line.
@@ -135,6 +121,7 @@ func (t *trend) until(line int64, seen Observation) Forecast {
 		Exhausted: reached(float64(seen.Available), t.rate),
 		Over:      t.times[t.count-1].Sub(t.times[0]),
 	}
+	f.Fallen = max(0, min(t.available[0]-t.available[t.count-1], t.steady*f.Over.Seconds()))
 	if seen.Available < line {
 		f.After = 0
 	}

@@ -88,36 +88,6 @@ func TestForecastForgetsAFallThatHasEnded(t *testing.T) {
 	}
 }
 
-// What a victim returns hides what is used up beside it. The fall is known all the time, less the share that the
-// victim may have had in it; and when it ends with the victim that is seen as soon as without.
-func TestForecastBesideWhatAVictimReturns(t *testing.T) {
-	t.Parallel()
-	const mebibyte, ended = 1 << 20, 10 * time.Second
-	falling := func(at time.Duration) int64 { return 6*gibibyte - int64(at.Seconds()*100*mebibyte) }
-	for _, test := range []struct {
-		name  string
-		until time.Duration // when the fall ends
-		want  func(at time.Duration, rate float64) bool
-	}{
-		{"the fall goes on", time.Hour, func(at time.Duration, rate float64) bool {
-			return rate > 49*mebibyte && rate < 101*mebibyte && (at >= ended || rate > 99*mebibyte)
-		}},
-		{"the fall ends", ended, func(at time.Duration, rate float64) bool { return at < ended+6*trendSpacing || rate <= 0 }},
-	} {
-		j := watching()
-		for at := time.Duration(0); at <= ended+5*time.Second; at += trendSpacing {
-			// It comes back in two parts.
-			available := falling(min(at, test.until)) + returned(at, ended, 300*mebibyte) + returned(at, ended+trendSpacing, 200*mebibyte)
-			sample := memoryBytes(at, available)
-			sample.Observations[MemoryAvailable].Returning = at >= ended-time.Second
-			f := j.Judge(sample).Forecasts[MemoryAvailable]
-			if known := at >= 5*trendSpacing; f.Known != known || known && !test.want(at, f.Rate) {
-				t.Errorf("%s: after %v: known %v, %.1f MiB a second", test.name, at, f.Known, f.Rate/mebibyte)
-			}
-		}
-	}
-}
-
 // returned is what is returned at once at a time.
 func returned(at, when time.Duration, amount int64) int64 {
 	if at < when {

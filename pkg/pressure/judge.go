@@ -95,7 +95,7 @@ func (j *Judge) forecast(sample *Sample) [SignalCount]Forecast {
 		if hard == nil || seen.State != Known {
 			continue
 		}
-		j.trends[signal].note(sample.Time, seen)
+		j.trends[signal].note(sample.Time, float64(seen.Available))
 		forecasts[signal] = j.trends[signal].until(hard.Quantity.Of(seen.Capacity), seen)
 	}
 	return forecasts

@@ -34,9 +34,6 @@ type Observation struct {
 	// Device is the device number of the filesystem that was read, as in stat(2); 0 for
 	// other signals, and where the number is unknown.
 	Device uint64
-	// Returning says that victims may be giving some of it back just now: a rise does not show that
-	// less of it is being used up.
-	Returning bool
 	// Err says why the reading is Unknown or Absent; nil when it is Known.
 	Err error
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,23 +18,15 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// tellEvictd writes the file by which evictd knows where the kubelet evicts: 100Mi above the
-// stand-in node's end. Evictd takes the figure for the machine's memory.available by the
-// kubelet's definition, and adds the gap between this and MemAvailable itself.
+// tellEvictd writes the file by which evictd knows where the kubelet evicts.
 func (b *bench) tellEvictd() error {
-	var err error
-	if b.lines.Gap, err = b.room.gap(); err != nil {
-		return err
-	}
-	thresholds := kubeletsDefaults()
-	thresholds["memory.available"] = strconv.FormatInt(b.lines.End+b.lines.Kubelet-b.lines.Gap, 10)
 	path, err := b.Node.Cluster.InNode(kubeletFile)
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
 	text.WriteString("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n")
-	for name, value := range thresholds {
+	for name, value := range kubeletsDefaults() {
 		fmt.Fprintf(&text, "  %s: %q\n", name, value)
 	}
 	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil { //nolint:gosec // evictd reads it
@@ -45,15 +36,16 @@ func (b *bench) tellEvictd() error {
 }
 
 // configure writes evictd's configuration: the shipped one, that is the defaults, without the
-// dry run, and with the memory's thresholds in bytes.
+// dry run, and with the memory's thresholds in bytes: of the machine, and of the limit of all pods, which is the
+// stand-in node's.
 func (b *bench) configure(ctx context.Context, more string) error {
 	return b.Node.Edit(ctx, fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
 kind: EvictdConfiguration
 dryRun: false
-evictionHard: {memory.available: "%d", nodefs.available: 12%%, nodefs.inodesFree: 6%%, imagefs.available: 16%%, imagefs.inodesFree: 6%%}
-evictionSoft: {memory.available: "%d"}
-evictionSoftGracePeriod: {memory.available: 30s}
-%s`, b.lines.Hard, b.lines.Soft, more))
+evictionHard: {memory.available: "%d", allocatableMemory.available: "%d", nodefs.available: 12%%, nodefs.inodesFree: 6%%, imagefs.available: 16%%, imagefs.inodesFree: 6%%}
+evictionSoft: {memory.available: "%d", allocatableMemory.available: "%d"}
+evictionSoftGracePeriod: {memory.available: 30s, allocatableMemory.available: 30s}
+%s`, b.lines.Hard, b.lines.Hard-b.lines.End, b.lines.Soft, b.lines.Soft-b.lines.End, more))
 }
 
 // schedule lets the DaemonSet run on the node, or not, and waits until evictd is ready or gone.
