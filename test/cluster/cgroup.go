@@ -16,8 +16,8 @@ import (
 )
 
 // systemCgroup holds the cluster's own processes, below its root and beside the kubelet's
-// kubepods. Their children stay in it or in kubepods, which identifies the shims and
-// containers of a crashed cluster.
+// kubepods. Their children stay in it or in kubepods, so that the next start finds the shims and
+// containers that outlive a program that was killed.
 const systemCgroup = "system"
 
 // kubepodsCgroup is the kubelet's name for the group of all pods, below the root.
@@ -150,23 +150,24 @@ func joinCgroup(root string, pid int) error {
 	return nil
 }
 
-// otherNode returns the root of another cluster's node that has processes: two nodes would
-// restore each other's kernel settings.
-func otherNode() (string, error) {
+// nodeCgroups returns the roots of nodes in all hierarchies, as paths below these.
+func nodeCgroups() ([]string, error) {
 	all, err := hierarchies()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	roots, err := filepath.Glob(filepath.Join(all[0].mount, cgroupRootPrefix+"*"))
-	if err != nil {
-		return "", fmt.Errorf("looking for other nodes: %w", err)
-	}
-	for _, root := range roots {
-		if pids, err := processesBelow(root); err == nil && len(pids) > 0 {
-			return root, nil
+	var roots []string
+	for _, each := range all {
+		found, err := filepath.Glob(filepath.Join(each.mount, cgroupRootPrefix+"*"))
+		if err != nil {
+			return nil, fmt.Errorf("looking for the cgroups of nodes: %w", err)
+		}
+		for _, path := range found {
+			roots = append(roots, "/"+filepath.Base(path))
 		}
 	}
-	return "", nil
+	slices.Sort(roots)
+	return slices.Compact(roots), nil
 }
 
 // emptyCgroups ends every process below the cluster's root except for some, until no other

@@ -4,43 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 )
 
 const (
 	readyTimeout = 2 * time.Minute  // for one component on a machine that is busy compiling
 	stopGrace    = 20 * time.Second // for one component to end by itself
+	stopTimeout  = 2 * time.Minute
+	// quitGrace is short: what the processes could still save is deleted next.
+	quitGrace = 2 * time.Second
 )
 
-// ErrRunning says that a directory holds a running cluster.
-var ErrRunning = errors.New("a cluster runs here already; stop it first")
-
-// Cluster is a running cluster. Several goroutines may use its methods, and several
-// programs, each with its own from [Attach]. Only one of them at a time may start processes
-// or stop the cluster.
+// Cluster is a running cluster. It lives as long as the program that started it: the kernel ends its processes
+// with the program. Several goroutines may use its methods. Only one at a time may start or stop processes.
 type Cluster struct {
-	dir  string
-	log  io.Writer
-	rest *rest.Config
-	wait time.Duration // for one component to be ready
-	mu   sync.Mutex    // one change of the state at a time
-}
-
-// ProcessStatus is one line of [Cluster.Status].
-type ProcessStatus struct {
-	// Name is what [Cluster.StopProcess] takes.
-	Name string
-	// PID is the number of the process, or 0 when it never started.
-	PID int
-	// Running says whether this process runs, and not another one with its number.
-	Running bool
+	dir        string
+	made       bool // the directory was made by the start
+	options    Options
+	wait       time.Duration // for one component to be ready
+	rest       *rest.Config
+	components []*component // in the order of their start
+	starter    *thread      // of the processes outside of the node
+	node       *machine     // nil without a node
 }
 
 // Start runs a cluster with the options, and returns when it is ready: all components are,
@@ -54,37 +49,41 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err = checkBuilt(options.BinDir, options.Node); err != nil {
 		return nil, err
 	}
-	c, err := claim(ctx, options)
-	if err != nil {
+	c := &Cluster{dir: options.Dir, options: options, wait: readyTimeout * time.Duration(max(options.Patience, 1))}
+	if c.made, err = emptyFolder(options.Dir); err != nil {
 		return nil, err
 	}
-	if err := c.start(ctx, options); err != nil {
+	if c.starter, err = newThread(func() error { return nil }); err != nil {
+		return nil, err
+	}
+	if err := c.start(ctx); err != nil {
 		// The caller's context may have ended the start.
 		return nil, errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
 	}
 	return c, nil
 }
 
-// Attach finds a cluster that [Start] left in a directory, whatever part of it still runs,
-// so that it can be used, repaired or stopped.
-func Attach(dir string) (*Cluster, error) {
-	dir, err := realPath(dir)
+// emptyFolder creates the directory, and returns whether it did. It may contain only the
+// logs of an earlier cluster: everything in it is deleted when the cluster stops.
+func emptyFolder(dir string) (made bool, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, os.MkdirAll(dir, 0o700)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("resolving folder %s: %w", dir, err)
+		return false, fmt.Errorf("looking into the folder: %w", err)
 	}
-	if _, err = readState(dir); err != nil {
-		return nil, err
+	for _, entry := range entries {
+		if entry.Name() != logsFolder {
+			return false, fmt.Errorf("starting in %s: the folder is not empty: it holds %s", dir, entry.Name())
+		}
 	}
-	c := &Cluster{dir: dir, log: io.Discard, wait: readyTimeout}
-	// A start that crashed early left no kubeconfig; it can still be stopped.
-	if !isFile(c.Kubeconfig()) {
-		return c, nil
-	}
-	c.rest, err = loadKubeconfig(c.Kubeconfig())
-	return c, err
+	return false, os.RemoveAll(filepath.Join(dir, logsFolder))
 }
 
-// Dir is the state folder.
+const logsFolder = "logs"
+
+// Dir is the cluster's directory.
 func (c *Cluster) Dir() string { return c.dir }
 
 // Kubeconfig is the path of the administrator's kubeconfig.
@@ -92,45 +91,40 @@ func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig") }
 
 // AuditLog is the path of the API server's audit log: one JSON object per line for every
 // completed request, evictions with their body, unless the options say otherwise.
-func (c *Cluster) AuditLog() string { return c.path("logs", "audit.log") }
+func (c *Cluster) AuditLog() string { return c.path(logsFolder, "audit.log") }
 
 // CA is the path of the certificate that signs those of every server of the cluster, the
 // kubelet included.
 func (c *Cluster) CA() string { return c.path("pki", "ca.crt") }
 
 // LogFile is the path of a process's log.
-func (c *Cluster) LogFile(name string) string { return c.path("logs", name+".log") }
+func (c *Cluster) LogFile(name string) string { return c.path(logsFolder, name+".log") }
 
 // RESTConfig is the administrator's client configuration, without a rate limit. The caller
-// may change it. It is nil when the cluster failed before it was written.
-func (c *Cluster) RESTConfig() *rest.Config {
-	if c.rest == nil {
-		return nil
-	}
-	return rest.CopyConfig(c.rest)
-}
+// may change it.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// Status lists the processes in the order of their start.
-func (c *Cluster) Status() ([]ProcessStatus, error) {
-	read, err := readState(c.dir)
+// PID returns the number of a process, or an error where it does not run.
+func (c *Cluster) PID(name string) (int, error) {
+	found, err := c.find(name)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	list := make([]ProcessStatus, 0, len(read.Components))
-	for _, each := range read.Components {
-		list = append(list, ProcessStatus{Name: each.Name, PID: each.Process.PID, Running: each.Process.Running()})
+	process := found.process.Load()
+	if !process.running() {
+		return 0, fmt.Errorf("looking for %s: it does not run", name)
 	}
-	return list, nil
+	return process.Pid, nil
 }
 
 // StopProcess ends one process by SIGTERM, after a grace period by SIGKILL, and returns when
 // it has ended. The containers of a node outlive both containerd and the kubelet.
 func (c *Cluster) StopProcess(ctx context.Context, name string) error {
-	found, _, err := c.find(name)
+	found, err := c.find(name)
 	if err != nil {
 		return err
 	}
-	if err := found.Process.stop(ctx, stopGrace); err != nil {
+	if err := found.process.Load().stop(ctx, stopGrace); err != nil {
 		return fmt.Errorf("stopping %s: %w", name, err)
 	}
 	return nil
@@ -139,84 +133,130 @@ func (c *Cluster) StopProcess(ctx context.Context, name string) error {
 // Signal sends a signal to one process: SIGKILL for a crash, SIGSTOP and SIGCONT to suspend
 // and resume it. It returns no error when the process does not run.
 func (c *Cluster) Signal(name string, signal syscall.Signal) error {
-	found, _, err := c.find(name)
+	found, err := c.find(name)
 	if err != nil {
 		return err
 	}
-	return found.Process.signal(signal)
+	return found.process.Load().signal(signal)
 }
 
 // StartProcess restarts a process unchanged, and returns when it is ready. It does nothing
 // for one that runs.
 func (c *Cluster) StartProcess(ctx context.Context, name string) error {
-	found, read, err := c.find(name)
+	found, err := c.find(name)
 	if err != nil {
 		return err
 	}
-	if !found.Process.Running() {
-		if err := c.launch(read, found); err != nil {
+	if !found.process.Load().running() {
+		if err := c.launch(found); err != nil {
 			return err
 		}
 	}
-	if err := c.awaitReady(ctx, read, *found); err != nil {
+	if err := c.awaitReady(ctx, found); err != nil {
 		return err
 	}
 	if name == kubeletName {
-		return c.join(ctx, read.NodeName)
+		return c.join(ctx, c.options.NodeName)
 	}
 	return nil
-}
-
-func (c *Cluster) find(name string) (*component, *state, error) {
-	read, err := readState(c.dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	found, err := read.component(name)
-	return found, read, err
 }
 
 func (c *Cluster) path(elements ...string) string {
 	return filepath.Join(append([]string{c.dir}, elements...)...)
 }
 
-func (c *Cluster) start(ctx context.Context, options Options) error {
-	for _, name := range []string{"pki", "config", "etcd", "logs"} {
+func (c *Cluster) start(ctx context.Context) error {
+	for _, name := range []string{"pki", "config", "etcd", logsFolder} {
 		if err := os.Mkdir(c.path(name), 0o700); err != nil {
 			return fmt.Errorf("making folder %s: %w", name, err)
 		}
 	}
-	at, err := chooseEndpoints(ctx, options.Node)
+	at, err := chooseEndpoints(ctx, c.options.Node)
 	if err != nil {
 		return err
 	}
-	if err := c.writeIdentities(at, options.NodeName); err != nil {
+	if err = c.writeIdentities(at, c.options.NodeName); err != nil {
 		return err
 	}
-	if options.Node {
-		if err := c.prepareNode(); err != nil {
+	if c.options.Node {
+		if c.node, err = takeMachine(ctx, c.options); err != nil {
 			return err
 		}
 	}
-	if err := c.startControlPlane(ctx, at, options); err != nil {
+	if err := c.startControlPlane(ctx, at, c.options); err != nil || !c.options.Node {
 		return err
 	}
-	if options.Node {
-		if err := c.startNode(ctx, at, options); err != nil {
-			return err
-		}
-	}
-	return c.update(func(s *state) { s.Starter = Process{} })
+	return c.startNode(ctx, at)
 }
 
-// update changes the state on disk.
-func (c *Cluster) update(change func(*state)) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	current, err := readState(c.dir)
-	if err != nil {
+// Stop ends every process of the cluster, its containers included, removes its mounts,
+// cgroups and files, and restores the kernel's settings. It may be called again: after an error it continues
+// where it failed, and once everything is removed it does nothing.
+func (c *Cluster) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if err := c.endContainers(ctx); err != nil {
 		return err
 	}
-	change(current)
-	return current.write(c.dir, false)
+	failures := make([]error, len(c.components))
+	var group sync.WaitGroup
+	for i, each := range c.components {
+		group.Go(func() { failures[i] = each.process.Load().stop(ctx, quitGrace) })
+	}
+	group.Wait()
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	if err := c.node.leave(ctx, c.options); err != nil {
+		return err
+	}
+	c.node = nil
+	if c.starter != nil {
+		if err := c.starter.end(ctx); err != nil {
+			return fmt.Errorf("ending the thread of the processes: %w", err)
+		}
+		c.starter = nil
+	}
+	return c.removeFiles()
+}
+
+// removeFiles deletes the directory's contents, which the start found empty.
+func (c *Cluster) removeFiles() error {
+	// There is no mount as long as the node's namespace was private. If there were one, deleting the directory
+	// would delete the mounted files.
+	if err := unmountBelow(c.dir); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(c.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("looking into the folder: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() == logsFolder && c.options.KeepLogs {
+			continue
+		}
+		if err := os.RemoveAll(c.path(entry.Name())); err != nil {
+			return fmt.Errorf("deleting %s: %w", entry.Name(), err)
+		}
+	}
+	if c.made {
+		_ = os.Remove(c.dir) // stays when the logs are kept
+	}
+	return nil
+}
+
+// unmountBelow detaches every mount below dir that this program sees.
+func unmountBelow(dir string) error {
+	below, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return !strings.HasPrefix(m.Mountpoint, dir+"/"), false
+	})
+	if err != nil {
+		return fmt.Errorf("reading the mounts: %w", err)
+	}
+	for _, each := range slices.Backward(below) {
+		if err := unix.Unmount(each.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("unmounting %s: %w", each.Mountpoint, err)
+		}
+	}
+	return nil
 }

@@ -57,18 +57,18 @@ SystemdCgroup = false
 // the host's network never use it.
 const cniConfig = `{"cniVersion": "1.0.0", "name": "host-network-only", "plugins": [{"type": "loopback"}]}`
 
-func (c *Cluster) containerd() (component, error) {
+func (c *Cluster) containerd() (*component, error) {
 	runc, err := findRunc()
 	if err != nil {
-		return component{}, err
+		return nil, err
 	}
 	restricted, err := LacksSysResource()
 	if err != nil {
-		return component{}, err
+		return nil, err
 	}
 	cni := c.path("config", "cni")
 	if err := os.MkdirAll(cni, 0o700); err != nil {
-		return component{}, fmt.Errorf("making the folder of the network's configuration: %w", err)
+		return nil, fmt.Errorf("making the folder of the network's configuration: %w", err)
 	}
 	files := map[string]string{
 		filepath.Join(cni, "10-host-network.conflist"): cniConfig,
@@ -76,21 +76,21 @@ func (c *Cluster) containerd() (component, error) {
 	}
 	for path, content := range files {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return component{}, fmt.Errorf("configuring containerd: %w", err)
+			return nil, fmt.Errorf("configuring containerd: %w", err)
 		}
 	}
-	return component{
-		Name: containerdName, InNode: true, Probe: probeCtr,
-		Arguments: []string{"--config", c.path("config", "containerd.toml")},
+	return &component{
+		name: containerdName, inNode: true, probe: probeCtr,
+		arguments: []string{"--config", c.path("config", "containerd.toml")},
 	}, nil
 }
 
 // ctr runs containerd's own client in the node, and returns what it prints.
-func (c *Cluster) ctr(ctx context.Context, read *state, arguments ...string) (string, error) {
+func (c *Cluster) ctr(ctx context.Context, arguments ...string) (string, error) {
 	arguments = append([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, arguments...)
 	var printed string
-	err := c.inNode(read, func() error {
-		command := exec.CommandContext(ctx, filepath.Join(read.BinDir, "ctr"), arguments...) //nolint:gosec // what build.sh built
+	err := c.node.inside.do(func() error {
+		command := exec.CommandContext(ctx, filepath.Join(c.options.BinDir, "ctr"), arguments...) //nolint:gosec // what build.sh built
 		output, err := command.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("running ctr: %w: %s", err, lastLines(string(output), 5))
@@ -104,14 +104,11 @@ func (c *Cluster) ctr(ctx context.Context, read *state, arguments ...string) (st
 // ImportImage loads the images of a docker-archive, such as [WriteImage] writes, into the
 // node. Pods use them with imagePullPolicy Never.
 func (c *Cluster) ImportImage(ctx context.Context, tar string) error {
-	read, err := readState(c.dir)
+	tar, err := realPath(tar)
 	if err != nil {
-		return err
-	}
-	if tar, err = realPath(tar); err != nil {
 		return fmt.Errorf("resolving the image's path: %w", err)
 	}
-	if _, err := c.ctr(ctx, read, "images", "import", tar); err != nil {
+	if _, err := c.ctr(ctx, "images", "import", tar); err != nil {
 		return fmt.Errorf("importing image %s: %w", filepath.Base(tar), err)
 	}
 	return nil
@@ -119,33 +116,29 @@ func (c *Cluster) ImportImage(ctx context.Context, tar string) error {
 
 // HasImage reports whether the node has an image of that name.
 func (c *Cluster) HasImage(ctx context.Context, ref string) (bool, error) {
-	names, _, err := c.namesOf(ctx, ref)
+	names, err := c.namesOf(ctx, ref)
 	return len(names) > 0, err
 }
 
 // RemoveImage removes an image from the node by all its names, with its files. A missing
 // image is not an error.
 func (c *Cluster) RemoveImage(ctx context.Context, ref string) error {
-	names, read, err := c.namesOf(ctx, ref)
+	names, err := c.namesOf(ctx, ref)
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	if _, err := c.ctr(ctx, read, append([]string{"images", "rm", "--sync"}, names...)...); err != nil {
+	if _, err := c.ctr(ctx, append([]string{"images", "rm", "--sync"}, names...)...); err != nil {
 		return fmt.Errorf("removing image %s: %w", ref, err)
 	}
 	return nil
 }
 
-func (c *Cluster) namesOf(ctx context.Context, ref string) ([]string, *state, error) {
-	read, err := readState(c.dir)
+func (c *Cluster) namesOf(ctx context.Context, ref string) ([]string, error) {
+	list, err := c.ctr(ctx, "images", "ls")
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("listing images: %w", err)
 	}
-	list, err := c.ctr(ctx, read, "images", "ls")
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing images: %w", err)
-	}
-	return sameImage(list, ref), read, nil
+	return sameImage(list, ref), nil
 }
 
 // sameImage returns the names of the image in a table of ctr, whose columns start with name,

@@ -116,9 +116,9 @@ func (c *Cluster) writeIdentities(at endpoints, nodeName string) error {
 	return writeKubeconfig(c.Kubeconfig(), at.server(), pki, adminUser)
 }
 
-func (c *Cluster) etcd(at endpoints) component {
+func (c *Cluster) etcd(at endpoints) *component {
 	peer := "http://" + loopback + ":" + strconv.Itoa(at.etcdPeer)
-	return component{Name: "etcd", Probe: at.etcd() + "/health", Arguments: []string{
+	return &component{name: "etcd", probe: at.etcd() + "/health", arguments: []string{
 		"--name=evictd", "--data-dir=" + c.path("etcd"),
 		"--listen-client-urls=" + at.etcd(), "--advertise-client-urls=" + at.etcd(),
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=evictd=" + peer,
@@ -127,13 +127,13 @@ func (c *Cluster) etcd(at endpoints) component {
 	}}
 }
 
-func (c *Cluster) apiserver(at endpoints, options Options) (component, error) {
+func (c *Cluster) apiserver(at endpoints, options Options) (*component, error) {
 	policy := c.path("config", "audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(cmp.Or(options.AuditPolicy, auditPolicy)), 0o600); err != nil {
-		return component{}, fmt.Errorf("writing the audit policy: %w", err)
+		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
 	pki := func(name string) string { return c.path("pki", name) }
-	return component{Name: "kube-apiserver", Probe: at.server() + "/readyz", Arguments: []string{
+	return &component{name: "kube-apiserver", probe: at.server() + "/readyz", arguments: []string{
 		"--etcd-servers=" + at.etcd(),
 		"--bind-address=" + at.apiserver, "--secure-port=" + strconv.Itoa(at.apiPort), "--advertise-address=" + at.apiserver,
 		// Endpoints must not be loopback addresses, and no traffic is routed to them here.
@@ -151,10 +151,10 @@ func (c *Cluster) apiserver(at endpoints, options Options) (component, error) {
 	}}, nil
 }
 
-func (c *Cluster) controllerManager(at endpoints) component {
-	return component{
-		Name: "kube-controller-manager", Probe: "https://" + loopback + ":" + strconv.Itoa(at.controller) + "/healthz",
-		Arguments: append(c.behindLoopback(controllerUser, at.controller),
+func (c *Cluster) controllerManager(at endpoints) *component {
+	return &component{
+		name: "kube-controller-manager", probe: "https://" + loopback + ":" + strconv.Itoa(at.controller) + "/healthz",
+		arguments: append(c.behindLoopback(controllerUser, at.controller),
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file="+c.path("pki", "service-accounts.key"),
 			"--root-ca-file="+c.path("pki", "ca.crt"),
@@ -166,10 +166,10 @@ func (c *Cluster) controllerManager(at endpoints) component {
 	}
 }
 
-func (c *Cluster) scheduler(at endpoints) component {
-	return component{
-		Name: "kube-scheduler", Probe: "https://" + loopback + ":" + strconv.Itoa(at.scheduler) + "/healthz",
-		Arguments: c.behindLoopback(schedulerUser, at.scheduler),
+func (c *Cluster) scheduler(at endpoints) *component {
+	return &component{
+		name: "kube-scheduler", probe: "https://" + loopback + ":" + strconv.Itoa(at.scheduler) + "/healthz",
+		arguments: c.behindLoopback(schedulerUser, at.scheduler),
 	}
 }
 
@@ -188,7 +188,7 @@ func (c *Cluster) startControlPlane(ctx context.Context, at endpoints, options O
 		return err
 	}
 	// The controller manager exits when the API server is not ready yet.
-	for _, each := range []component{c.etcd(at), apiserver, c.controllerManager(at)} {
+	for _, each := range []*component{c.etcd(at), apiserver, c.controllerManager(at)} {
 		if err = c.startComponent(ctx, each); err != nil {
 			return err
 		}

@@ -60,8 +60,8 @@ func TestControlPlane(t *testing.T) {
 	options := Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: builtBinaries(t)}
 	c, client := started(t, options)
 
-	if _, err := Start(t.Context(), options); !errors.Is(err, ErrRunning) {
-		t.Errorf("starting it again: %v", err)
+	if _, err := Start(t.Context(), options); err == nil || !strings.Contains(err.Error(), options.Dir) {
+		t.Errorf("starting a second one in its folder: %v", err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
 	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
@@ -78,18 +78,14 @@ func TestControlPlane(t *testing.T) {
 		testRestart(t, c, client, name)
 	}
 
-	before, err := c.Status()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for range 2 {
 		if err := c.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, each := range before {
-		if now, err := identify(each.PID); err == nil && now.Running() {
-			t.Errorf("%s still runs", each.Name)
+	for _, each := range c.components {
+		if each.process.Load().running() {
+			t.Errorf("%s still runs", each.name)
 		}
 	}
 	if _, err := os.Stat(options.Dir); !errors.Is(err, os.ErrNotExist) {
@@ -97,33 +93,24 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// testRestart kills one process and restarts it through the state that another program
-// reads.
+// testRestart kills one process and restarts it.
 func testRestart(t *testing.T, c *Cluster, client kubernetes.Interface, name string) {
 	t.Helper()
 	if err := c.Signal(name, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	other, err := Attach(c.Dir())
-	if err != nil {
+	if err := c.StopProcess(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	if err = other.StopProcess(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
-	status, err := other.Status()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, each := range status {
-		if each.Running == (each.Name == name) {
-			t.Errorf("after the end of %s: %+v", name, each)
+	for _, each := range c.components {
+		if running := each.process.Load().running(); running == (each.name == name) {
+			t.Errorf("after the end of %s: %s runs: %t", name, each.name, running)
 		}
 	}
-	if err = other.StartProcess(t.Context(), name); err != nil {
+	if err := c.StartProcess(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	err = pollFor(t.Context(), Patiently(2*time.Minute), func(ctx context.Context) (bool, error) {
+	err := pollFor(t.Context(), Patiently(2*time.Minute), func(ctx context.Context) (bool, error) {
 		_, missing := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})
 		return missing == nil, nil
 	})

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Disk is a small filesystem for the node's directories, in a file of the state directory.
+// Disk is a small filesystem for the node's directories, in a file of the cluster's directory.
 // It is ext4, with blocks of 4 KiB, none of which are reserved for root.
 type Disk struct {
 	// Size is its size in bytes. The images of the node use about 70 MiB of it.
@@ -26,7 +26,7 @@ type Disk struct {
 // ErrNoMkfs says that mkfs.ext4 is not installed.
 var ErrNoMkfs = errors.New("mkfs.ext4 is not installed; on Debian: apt-get install e2fsprogs")
 
-// The directories that may be on their own filesystems, in the state directory, and the path
+// The directories that may be on their own filesystems, in the cluster's directory, and the path
 // of a filesystem's file.
 const nodeFolder = "node"
 
@@ -69,17 +69,7 @@ func (c *Cluster) makeDisk(ctx context.Context, folder string, size, inodes int6
 	if err != nil {
 		return fmt.Errorf("making the node's disk: %w: %s", err, lastLines(string(output), 5))
 	}
-	return c.update(func(s *state) { s.Disks = append(s.Disks, folder) })
-}
-
-// mountDisks mounts the filesystems over their directories, in the mount namespace of this
-// thread. The loop devices are removed with the mounts, and these with the namespace.
-func (c *Cluster) mountDisks(read *state) error {
-	for _, folder := range read.Disks {
-		if err := mountDisk(c.path(diskImage(folder)), c.path(folder)); err != nil {
-			return err
-		}
-	}
+	c.node.disks = append(c.node.disks, folder)
 	return nil
 }
 
@@ -99,14 +89,10 @@ func mountDisk(image, target string) error {
 	return nil
 }
 
-// InNode returns a path of the node as this program sees it, without entering the node's
-// mount namespace: through the root of one of its processes.
-func (c *Cluster) InNode(path string) (string, error) {
-	holder, _, err := c.find(namespaceName)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join("/proc", strconv.Itoa(holder.Process.PID), "root", path), nil
+// InNode returns a path of the node as any program sees it, without entering the node's
+// mount namespace. The cluster has a node.
+func (c *Cluster) InNode(path string) string {
+	return filepath.Join(c.node.inside.path(), "root", path)
 }
 
 // DiskDir is the root of the node's own filesystem, as the node sees it. Files created there

@@ -3,8 +3,8 @@
 // kube-scheduler, containerd and a kubelet, which need root.
 //
 // build.sh compiles them from their Go modules, [Start] runs them below one directory,
-// [Cluster.Stop] leaves nothing of them behind. The processes continue to run when the program
-// that started them ends; [Attach] finds them again.
+// [Cluster.Stop] leaves nothing of them behind. The processes end with the program
+// that started them; what is left of a node whose program was killed goes at the start of the next one.
 //
 //	c, err := cluster.Start(ctx, cluster.Options{Dir: t.TempDir(), BinDir: binDir})
 //	if err != nil { … }

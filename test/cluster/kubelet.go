@@ -13,24 +13,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func (c *Cluster) kubelet(at endpoints, options Options) (component, error) {
-	read, err := readState(c.dir)
-	if err != nil {
-		return component{}, err
-	}
-	config := c.kubeletConfig(at, read.CgroupRoot, options.EvictionHard)
+func (c *Cluster) kubelet(at endpoints, options Options) (*component, error) {
+	config := c.kubeletConfig(at, c.node.cgroup, options.EvictionHard)
 	maps.Copy(config, options.Kubelet)
 	content, err := yaml.Marshal(config)
 	if err != nil {
-		return component{}, fmt.Errorf("encoding the kubelet's configuration: %w", err)
+		return nil, fmt.Errorf("encoding the kubelet's configuration: %w", err)
 	}
 	file := c.kubeletFile()
 	if err := os.WriteFile(file, content, 0o600); err != nil {
-		return component{}, fmt.Errorf("writing the kubelet's configuration: %w", err)
+		return nil, fmt.Errorf("writing the kubelet's configuration: %w", err)
 	}
-	return component{
-		Name: kubeletName, InNode: true, Probe: fmt.Sprintf("http://%s:%d/healthz", loopback, at.kubeletz),
-		Arguments: []string{
+	return &component{
+		name: kubeletName, inNode: true, probe: fmt.Sprintf("http://%s:%d/healthz", loopback, at.kubeletz),
+		arguments: []string{
 			"--config=" + file, "--kubeconfig=" + c.path("config", kubeletUser+".kubeconfig"),
 			"--root-dir=" + kubeletRoot, "--hostname-override=" + options.NodeName,
 			// With an external cloud provider the kubelet does not set the node's addresses:
@@ -116,7 +112,7 @@ func (c *Cluster) join(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("waiting for the node to be ready: %w%s", errors.Join(err, last), c.tail(kubeletName))
 	}
-	say(c.log, "Node %s is ready.", name)
+	say(c.options.Log, "Node %s is ready.", name)
 	return nil
 }
 

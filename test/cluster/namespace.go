@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -17,77 +16,39 @@ type bind struct {
 	target string
 }
 
-// onOwnThread runs f on a thread that ends with it, so that f may change the thread's mount
-// namespace, which the children it starts inherit.
-func onOwnThread(f func() error) error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() != unix.Getpid() {
-			result <- f() // never unlocked: the runtime ends the thread
-			return
-		}
-		// The first thread cannot end before the program does, and /proc/self shows its
-		// namespace. Held here, it cannot be picked again.
-		defer runtime.UnlockOSThread()
-		result <- onOwnThread(f)
-	}()
-	return <-result
-}
-
-// inNewNamespace runs f in a new mount namespace in which the host looks like a standard
-// node: the binds are mounted, and no mount propagates to the host. The mounts of prepare
-// are there too, and may contain the sources of the binds. The namespace exists as long as a
-// process that f started is in it.
-func inNewNamespace(prepare func() error, binds []bind, f func() error) error {
-	return onOwnThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-			return fmt.Errorf("making a mount namespace: %w", err)
-		}
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			return fmt.Errorf("making the mounts private: %w", err)
-		}
-		if err := prepare(); err != nil {
+// enterNode moves this thread into a new mount namespace in which the host looks like a standard
+// node: its disks and binds are mounted, and no mount propagates to the host.
+func (c *Cluster) enterNode() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("making a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making the mounts private: %w", err)
+	}
+	// The loop devices are removed with the mounts, and these with the namespace.
+	for _, folder := range c.node.disks {
+		if err := mountDisk(c.path(diskImage(folder)), c.path(folder)); err != nil {
 			return err
 		}
-		copied := make(map[string]bool)
-		for _, each := range binds {
-			if err := os.MkdirAll(each.source, 0o755); err != nil { //nolint:gosec // pods of any user look into it
-				return fmt.Errorf("making a folder of the node: %w", err)
-			}
-			if err := makeMountPoint(each.target, copied); err != nil {
-				return err
-			}
-			if err := unix.Mount(each.source, each.target, "", unix.MS_BIND, ""); err != nil {
-				return fmt.Errorf("mounting %s: %w", each.target, err)
-			}
+	}
+	copied := make(map[string]bool)
+	for _, each := range c.nodeBinds() {
+		if err := os.MkdirAll(each.source, 0o755); err != nil { //nolint:gosec // pods of any user look into it
+			return fmt.Errorf("making a folder of the node: %w", err)
 		}
-		// Shared only among this namespace and the containers', as on a node set up by
-		// systemd: volumes may use HostToContainer propagation.
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
-			return fmt.Errorf("making the mounts shared: %w", err)
+		if err := makeMountPoint(each.target, copied); err != nil {
+			return err
 		}
-		return f()
-	})
-}
-
-// inNamespaceOf runs f in the mount namespace of a process.
-func inNamespaceOf(pid int, f func() error) error {
-	return onOwnThread(func() error {
-		handle, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns", "mnt"))
-		if err != nil {
-			return fmt.Errorf("opening the mount namespace: %w", err)
+		if err := unix.Mount(each.source, each.target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mounting %s: %w", each.target, err)
 		}
-		defer handle.Close() //nolint:errcheck // only read
-		// A thread that shares its working directory with others must not change it.
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			return fmt.Errorf("leaving the common working directory: %w", err)
-		}
-		if err := unix.Setns(int(handle.Fd()), unix.CLONE_NEWNS); err != nil {
-			return fmt.Errorf("entering the mount namespace: %w", err)
-		}
-		return f()
-	})
+	}
+	// Shared only among this namespace and the containers', as on a node set up by
+	// systemd: volumes may use HostToContainer propagation.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("making the mounts shared: %w", err)
+	}
+	return nil
 }
 
 // makeMountPoint creates a directory that the host lacks, in this namespace only: it mounts

@@ -2,17 +2,16 @@ package cluster
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
-	namespaceName  = "mount-namespace"
 	containerdName = "containerd"
 	kubeletName    = "kubelet"
 )
@@ -26,6 +25,20 @@ const (
 	containerdSocket = containerdState + "/containerd.sock"
 )
 
+// nodeLock is locked while a node runs on the machine: two would restore each other's kernel settings. It has what
+// these were before, so that the next start restores them after a crash.
+const nodeLock = "/run/evictd-node.lock"
+
+// machine is what a node changes on its machine.
+type machine struct {
+	lock    *os.File
+	sysctls map[string]string // their values before the kubelet
+	enabled []string          // cgroup controllers that were switched on
+	cgroup  string            // absolute, in every hierarchy
+	disks   []string          // directories on their own filesystems, the outer one first
+	inside  *thread           // in the node's mount namespace, which exists at least as long; nil before
+}
+
 func (c *Cluster) nodeBinds() []bind {
 	return []bind{
 		{source: c.path(nodeFolder, "kubelet"), target: kubeletRoot},
@@ -36,36 +49,90 @@ func (c *Cluster) nodeBinds() []bind {
 	}
 }
 
-// prepareNode records the machine's state that the node will change, and creates the cgroups
-// in which every process of the cluster is started.
-func (c *Cluster) prepareNode() error {
+// takeMachine removes what a crashed node has left on the machine, and creates the cgroups in which every process
+// of the cluster is started. Its error leaves nothing behind that the next start would not find.
+func takeMachine(ctx context.Context, options Options) (*machine, error) {
 	if _, err := findRunc(); err != nil {
-		return err
+		return nil, err
 	}
-	if other, err := otherNode(); err != nil || other != "" {
-		return errors.Join(err, fmt.Errorf("starting a node: another one runs on this machine, in cgroup %s; stop it first", other))
+	if err := checkFilesystem(options.Dir); err != nil {
+		return nil, err
 	}
-	if err := checkFilesystem(c.dir); err != nil {
-		return err
+	m := &machine{cgroup: "/" + cgroupRootPrefix + strconv.Itoa(os.Getpid())}
+	if err := m.takeLock(); err != nil {
+		return nil, err
 	}
-	settings, err := readSysctls()
-	if err != nil {
-		return err
+	if err := removeLeftovers(ctx, options); err != nil {
+		return m, err
 	}
 	missing, err := controllersToEnable()
 	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256([]byte(c.dir))
-	root := "/" + cgroupRootPrefix + hex.EncodeToString(sum[:4])
-	err = c.update(func(s *state) { s.Sysctls, s.CgroupRoot, s.Enabled = settings, root, missing })
-	if err != nil {
-		return err
+		return m, err
 	}
 	if err := switchControllers("+", missing); err != nil {
+		return m, err
+	}
+	m.enabled = missing
+	return m, makeCgroups(m.cgroup)
+}
+
+// takeLock takes the machine, and keeps the kernel's settings in the file of the lock.
+func (m *machine) takeLock() (err error) {
+	if m.lock, err = os.OpenFile(nodeLock, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fmt.Errorf("locking the machine: %w", err)
+	}
+	if err = unix.Flock(int(m.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return errors.Join(errors.New("starting a node: another one runs on this machine; stop it first"), m.lock.Close())
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("locking the machine: %w", err), m.lock.Close())
+	}
+	if m.sysctls, err = sysctlsBefore(); err != nil {
+		return errors.Join(err, m.lock.Close())
+	}
+	content, err := json.Marshal(m.sysctls)
+	if err == nil {
+		_, err = m.lock.WriteAt(content, 0)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("recording the kernel's settings: %w", err), m.lock.Close())
+	}
+	return nil
+}
+
+// removeLeftovers ends what a node has left in its cgroups when its program was killed.
+func removeLeftovers(ctx context.Context, options Options) error {
+	roots, err := nodeCgroups()
+	for _, root := range roots {
+		say(options.Log, "Removing what an earlier node left in cgroup %s.", root)
+		err = errors.Join(err, emptyCgroups(ctx, root, nil), RemoveCgroups(ctx, root))
+	}
+	return err
+}
+
+// leave undoes what the node has changed, after its processes have ended.
+func (m *machine) leave(ctx context.Context, options Options) error {
+	if m == nil {
+		return nil
+	}
+	if m.inside != nil {
+		if err := m.inside.end(ctx); err != nil {
+			return fmt.Errorf("leaving the node's mount namespace: %w", err)
+		}
+		m.inside = nil
+	}
+	if err := RemoveCgroups(ctx, m.cgroup); err != nil {
 		return err
 	}
-	return makeCgroups(root)
+	if err := switchControllers("-", m.enabled); err != nil {
+		// Other processes rely on them by now.
+		say(options.Log, "Leaving cgroup controllers on: %v.", err)
+	}
+	m.enabled = nil
+	if err := restoreSysctls(m.sysctls); err != nil {
+		return err
+	}
+	return errors.Join(m.lock.Truncate(0), m.lock.Close())
 }
 
 // checkFilesystem rejects a directory in which containerd could not unpack an image: its
@@ -83,14 +150,16 @@ func checkFilesystem(dir string) error {
 
 // startNode runs the scheduler, containerd and the kubelet, and waits until the node accepts
 // pods.
-func (c *Cluster) startNode(ctx context.Context, at endpoints, options Options) error {
-	if err := c.makeDisks(ctx, options.Disk); err != nil {
+func (c *Cluster) startNode(ctx context.Context, at endpoints) error {
+	if err := c.makeDisks(ctx, c.options.Disk); err != nil {
 		return err
 	}
 	if err := c.startComponent(ctx, c.scheduler(at)); err != nil {
 		return err
 	}
-	if err := c.holdNamespace(options.BinDir); err != nil {
+	var err error
+	if c.node.inside, err = newThread(c.enterNode); err != nil {
+		c.node.inside = nil
 		return err
 	}
 	containerd, err := c.containerd()
@@ -100,50 +169,38 @@ func (c *Cluster) startNode(ctx context.Context, at endpoints, options Options) 
 	if err = c.startComponent(ctx, containerd); err != nil {
 		return err
 	}
-	if err = c.importPause(ctx, options.BinDir); err != nil {
+	if err = c.importPause(ctx, c.options.BinDir); err != nil {
 		return err
 	}
-	kubelet, err := c.kubelet(at, options)
+	kubelet, err := c.kubelet(at, c.options)
 	if err != nil {
 		return err
 	}
 	if err := c.startComponent(ctx, kubelet); err != nil {
 		return err
 	}
-	return c.join(ctx, options.NodeName)
+	return c.join(ctx, c.options.NodeName)
 }
 
-// holdNamespace creates the node's mount namespace and leaves an idle process in it, so that
-// it exists while containerd and the kubelet restart.
-func (c *Cluster) holdNamespace(binDir string) error {
-	holder := component{Name: namespaceName, Path: filepath.Join(binDir, "workload"), InNode: true}
-	err := c.update(func(s *state) { s.Components = append(s.Components, holder) })
-	if err != nil {
-		return err
+// endContainers ends the kubelet, then the containers and their shims. None of
+// them reacts to the end of another, and containerd still reaps its own children. The cluster's own processes
+// end after that.
+func (c *Cluster) endContainers(ctx context.Context) error {
+	if c.node == nil {
+		return nil
 	}
-	return c.relaunchNamespace()
-}
-
-func (c *Cluster) relaunchNamespace() error {
-	found, read, err := c.find(namespaceName)
-	if err != nil {
-		return err
-	}
-	prepare := func() error { return c.mountDisks(read) }
-	return inNewNamespace(prepare, c.nodeBinds(), func() error {
-		// Already inside: the launch itself must not look for the namespace.
-		outside := *found
-		outside.InNode = false
-		return c.launch(read, &outside)
-	})
-}
-
-// inNode runs f in the node's mount namespace, through any process that is in it.
-func (c *Cluster) inNode(read *state, f func() error) error {
-	for _, each := range read.Components {
-		if each.InNode && each.Process.Running() {
-			return inNamespaceOf(each.Process.PID, f)
+	var own []int
+	for _, each := range c.components {
+		process := each.process.Load()
+		if each.name == kubeletName {
+			if err := process.stop(ctx, quitGrace); err != nil {
+				return err
+			}
+		}
+		if process.running() {
+			own = append(own, process.Pid)
 		}
 	}
-	return errors.New("entering the node's mount namespace: none of its processes runs; stop the cluster and start it again")
+	say(c.options.Log, "Ending the containers.")
+	return emptyCgroups(ctx, c.node.cgroup, own)
 }

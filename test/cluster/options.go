@@ -18,7 +18,7 @@ const PauseImage = "localhost/evictd/pause:test"
 
 // Options configure [Start]. Only Dir is required.
 type Options struct {
-	// Dir is the state directory. It is created if missing and must be empty or left by an
+	// Dir is the cluster's directory. It is created if missing and must be empty, but for logs of an
 	// earlier cluster. Everything that the cluster writes is below it.
 	Dir string
 	// BinDir holds the binaries that build.sh made; empty is [DefaultBinDir].

@@ -1,129 +1,88 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Process identifies one process until the machine restarts: the kernel reuses the number
-// alone.
-type Process struct {
-	// PID is the process's number.
-	PID int `json:"pid"`
-	// StartTime is when it started, in clock ticks since the machine's start: field 22 of
-	// /proc/PID/stat.
-	StartTime uint64 `json:"startTime"`
+// component is one process of the cluster, with all that its restart needs.
+type component struct {
+	name      string
+	arguments []string
+	probe     string                  // URL that returns 200 once it is ready, or probeCtr
+	inNode    bool                    // lives in the node's private mount namespace
+	process   atomic.Pointer[process] // nil before its first start
 }
 
-// identify reads the identity of the process that currently has the number.
-func identify(pid int) (Process, error) {
-	fields, err := readStat(pid)
-	if err != nil {
-		return Process{}, err
-	}
-	const startTime = 22 - 3 // the fields here begin with the third
-	started, err := strconv.ParseUint(fields[startTime], 10, 64)
-	if err != nil {
-		return Process{}, fmt.Errorf("reading the start time of process %d: %w", pid, err)
-	}
-	return Process{PID: pid, StartTime: started}, nil
+// process is a child of this program.
+type process struct {
+	*os.Process
+	ended chan struct{} // closed when it has ended and left no zombie
 }
 
-// readStat returns the fields of /proc/PID/stat from the third, the state, on. The second is
-// the name in brackets and may itself contain spaces and brackets.
-func readStat(pid int) ([]string, error) {
-	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the state of process %d: %w", pid, err)
-	}
-	fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
-	const fewest = 20
-	if len(fields) < fewest {
-		return nil, fmt.Errorf("reading the state of process %d: only %d fields", pid, len(fields))
-	}
-	return fields, nil
-}
-
-// Running reports whether this process runs, and not another one with its number. An ended
-// process that waits for its parent does not run once its last thread has ended: the first
-// thread of a killed process may be a zombie while others still hold its ports.
-func (p Process) Running() bool {
-	if p.PID == 0 {
+// running reports whether the process has not ended; nil has.
+func (p *process) running() bool {
+	if p == nil {
 		return false
 	}
-	now, err := identify(p.PID)
-	if err != nil || now != p {
+	select {
+	case <-p.ended:
 		return false
+	default:
+		return true
 	}
-	fields, err := readStat(p.PID)
-	const threads = 20 - 3 // "0" or "1" of a process all of whose threads have ended
-	return err == nil && (fields[0] != "Z" || fields[threads] > "1") && fields[0] != "X"
 }
 
-// signal sends a signal to this process, and never to another one with its number. It
-// returns no error when the process has ended.
-func (p Process) signal(signal syscall.Signal) error {
-	if p.PID == 0 {
+// signal sends a signal. It returns no error when the process has ended: its number is never that of another
+// one, because it is released only when the end was seen.
+func (p *process) signal(signal syscall.Signal) error {
+	if !p.running() {
 		return nil
 	}
-	// The handle is a pidfd: once the identity is confirmed behind it, the number cannot be
-	// reused.
-	handle, err := os.FindProcess(p.PID)
-	if err != nil {
-		return fmt.Errorf("finding process %d: %w", p.PID, err)
-	}
-	defer handle.Release() //nolint:errcheck // nothing follows from it
-	if !p.Running() {
-		return nil
-	}
-	if err := handle.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signalling process %d: %w", p.PID, err)
+	if err := p.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signalling process %d: %w", p.Pid, err)
 	}
 	return nil
 }
 
 // stop sends SIGTERM, after grace SIGKILL, and waits until the process has ended.
-func (p Process) stop(ctx context.Context, grace time.Duration) error {
-	if err := p.signal(syscall.SIGTERM); err != nil {
-		return err
-	}
+func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	// A stopped process receives the first signal only once it continues.
-	if err := p.signal(syscall.SIGCONT); err != nil {
+	if err := errors.Join(p.signal(syscall.SIGTERM), p.signal(syscall.SIGCONT)); err != nil {
 		return err
 	}
-	if pollFor(ctx, grace, p.gone) == nil {
+	gone := func(context.Context) (bool, error) { return !p.running(), nil }
+	if pollFor(ctx, grace, gone) == nil {
 		return nil
 	}
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	if err := poll(ctx, p.gone); err != nil {
-		return fmt.Errorf("waiting for process %d to end: %w", p.PID, err)
+	if err := poll(ctx, gone); err != nil {
+		return fmt.Errorf("waiting for process %d to end: %w", p.Pid, err)
 	}
 	return nil
 }
 
-func (p Process) gone(context.Context) (bool, error) {
-	return !p.Running(), nil
-}
-
-// launch starts a command in its own session, without input and with its output appended to
-// logFile, so that it outlives this program.
-func launch(path string, arguments, environment []string, logFile string) (Process, error) {
+// launch starts a command in its own session, without input and with its output appended to logFile. The
+// kernel ends it with the thread that calls this.
+func launch(path string, arguments, environment []string, logFile string) (*process, error) {
 	output, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a path below the caller's folder
 	if err != nil {
-		return Process{}, fmt.Errorf("opening the log: %w", err)
+		return nil, fmt.Errorf("opening the log: %w", err)
 	}
 	defer output.Close() //nolint:errcheck // the child has its own
 	// Not CommandContext: the child should outlive the caller's context.
@@ -131,17 +90,117 @@ func launch(path string, arguments, environment []string, logFile string) (Proce
 	command.Dir = "/"
 	command.Env = environment
 	command.Stdout, command.Stderr = output, output
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if err = command.Start(); err != nil {
-		return Process{}, fmt.Errorf("starting %s: %w", filepath.Base(path), err)
+		return nil, fmt.Errorf("starting %s: %w", filepath.Base(path), err)
 	}
-	// Read before the child is waited for: until then the kernel does not reuse its number.
-	process, err := identify(command.Process.Pid)
+	started := &process{Process: command.Process, ended: make(chan struct{})}
+	go func() {
+		_ = command.Wait() // its log says why it ended
+		close(started.ended)
+	}()
+	return started, nil
+}
+
+// thread is one thread of this program that runs what it is given. Its children end with it, and are born in its
+// mount namespace.
+type thread struct {
+	id    int
+	calls chan func()
+}
+
+// newThread starts a thread, which runs prepare first.
+func newThread(prepare func() error) (*thread, error) {
+	t, ready := &thread{calls: make(chan func())}, make(chan error, 1)
+	go t.run(prepare, ready)
+	return t, <-ready
+}
+
+func (t *thread) run(prepare func() error, ready chan<- error) {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		// The first thread cannot end before the program does, and /proc/self shows its
+		// namespace. Held here, it cannot be picked again.
+		defer runtime.UnlockOSThread()
+		next := make(chan error, 1)
+		go t.run(prepare, next)
+		ready <- <-next
+		return
+	}
+	t.id = unix.Gettid()
+	err := prepare()
+	ready <- err
 	if err != nil {
-		err = errors.Join(err, command.Process.Kill())
+		return // never unlocked: the runtime ends the thread
 	}
-	go command.Wait() //nolint:errcheck // only so that no zombie is left while this program lives
-	return process, err
+	for call := range t.calls {
+		call()
+	}
+}
+
+// do runs f on the thread.
+func (t *thread) do(f func() error) error {
+	result := make(chan error, 1)
+	t.calls <- func() { result <- f() }
+	return <-result
+}
+
+// path is the thread's folder in /proc, for any program.
+func (t *thread) path() string { return fmt.Sprintf("/proc/%d/task/%d", os.Getpid(), t.id) }
+
+// end ends the thread, and returns when its mount namespace has gone unless another process is in it.
+func (t *thread) end(ctx context.Context) error {
+	close(t.calls)
+	return poll(ctx, func(context.Context) (bool, error) {
+		_, err := os.Stat(t.path())
+		return errors.Is(err, os.ErrNotExist), nil
+	})
+}
+
+// find returns a component by its name.
+func (c *Cluster) find(name string) (*component, error) {
+	at := slices.IndexFunc(c.components, func(one *component) bool { return one.name == name })
+	if at < 0 {
+		names := make([]string, 0, len(c.components))
+		for _, one := range c.components {
+			names = append(names, one.name)
+		}
+		return nil, fmt.Errorf("looking for process %q: the cluster has %s", name, strings.Join(names, ", "))
+	}
+	return c.components[at], nil
+}
+
+// startComponent starts a component and waits until it is ready.
+func (c *Cluster) startComponent(ctx context.Context, wanted *component) error {
+	say(c.options.Log, "Starting %s.", wanted.name)
+	c.components = append(c.components, wanted)
+	if err := c.launch(wanted); err != nil {
+		return err
+	}
+	return c.awaitReady(ctx, wanted)
+}
+
+// launch starts the component's process, in the node's namespace and cgroup where they apply.
+func (c *Cluster) launch(wanted *component) error {
+	environment := []string{
+		"PATH=" + c.options.BinDir + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME=" + c.dir, "LC_ALL=C.UTF-8",
+	}
+	on := c.starter
+	if wanted.inNode {
+		on = c.node.inside
+	}
+	return on.do(func() error {
+		started, err := launch(filepath.Join(c.options.BinDir, wanted.name), wanted.arguments, environment, c.LogFile(wanted.name))
+		if err != nil {
+			return err
+		}
+		wanted.process.Store(started)
+		if c.node == nil {
+			return nil
+		}
+		return joinCgroup(c.node.cgroup, started.Pid)
+	})
 }
 
 // pollInterval is short compared with everything that is waited for here.

@@ -1,100 +1,124 @@
 package cluster
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
 
-// startSleeper starts a process for the test.
-func startSleeper(t *testing.T) Process {
-	t.Helper()
-	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sleeper, err := launch(sleep, []string{"300"}, nil, filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sleeper.stop(t.Context(), 0); err != nil && t.Context().Err() == nil {
-			t.Error(err)
+// parentVariable makes this test program start a process, print its number and wait.
+const parentVariable = "EVICTD_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if log := os.Getenv(parentVariable); log != "" {
+		if err := parent(log); err != nil {
+			fmt.Println(err)
 		}
-		_ = sleeper.signal(9)
-	})
-	return sleeper
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func parent(log string) error {
+	on, err := newThread(func() error { return nil })
+	if err != nil {
+		return err
+	}
+	var started *process
+	if err = on.do(func() (err error) { started, err = launch("/bin/sleep", []string{"300"}, nil, log); return err }); err != nil {
+		return err
+	}
+	fmt.Println(started.Pid)
+	_, err = bufio.NewReader(os.Stdin).ReadByte() // to the end of the test
+	return err
+}
+
+// startSleeper starts a process for the test, on a thread of its own.
+func startSleeper(t *testing.T) (*process, *thread) {
+	t.Helper()
+	on, err := newThread(func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sleeper *process
+	log := filepath.Join(t.TempDir(), "log")
+	if err = on.do(func() (err error) { sleeper, err = launch("/bin/sleep", []string{"300"}, nil, log); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return sleeper, on
 }
 
 func TestStopEndsTheProcess(t *testing.T) {
-	sleeper := startSleeper(t)
-	if !sleeper.Running() {
+	sleeper, on := startSleeper(t)
+	if !sleeper.running() {
 		t.Fatal("the process does not run")
 	}
-	if err := sleeper.stop(t.Context(), 10*time.Second); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := sleeper.stop(t.Context(), 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if sleeper.Running() {
+	if sleeper.running() {
 		t.Error("the process still runs")
 	}
-	if err := sleeper.stop(t.Context(), 0); err != nil {
-		t.Errorf("stopping it again: %v", err)
+	if err := on.end(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
-func TestStopLeavesAReusedNumberAlone(t *testing.T) {
-	sleeper := startSleeper(t)
-	earlier := Process{PID: sleeper.PID, StartTime: sleeper.StartTime - 1}
-	if earlier.Running() {
-		t.Error("a process that started at another time counts as the recorded one")
-	}
-	if err := earlier.stop(t.Context(), time.Second); err != nil {
+func TestProcessEndsWithItsThread(t *testing.T) {
+	sleeper, on := startSleeper(t)
+	if err := on.end(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !sleeper.Running() {
-		t.Error("a process was ended that only has the number of the recorded one")
-	}
+	<-sleeper.ended
 }
 
-func TestProcessWithoutNumberIsLeftAlone(t *testing.T) {
-	// PID 0 would be the test's own process group.
-	if err := (Process{}).stop(t.Context(), time.Second); err != nil {
+func TestProcessThatNeverStartedIsStopped(t *testing.T) {
+	if err := (*process)(nil).stop(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestLaunchedProcessHasItsOwnSession(t *testing.T) {
-	sleeper := startSleeper(t)
-	fields, err := readStat(sleeper.PID)
+// A program that is killed cannot stop its cluster.
+func TestProcessesEndWithTheProgramThatIsKilled(t *testing.T) {
+	program := exec.CommandContext(t.Context(), os.Args[0])
+	program.Env = append(os.Environ(), parentVariable+"="+filepath.Join(t.TempDir(), "log"))
+	if _, err := program.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	output, err := program.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const session = 6 - 3
-	if fields[session] != strconv.Itoa(sleeper.PID) {
-		t.Errorf("session %s, want %d", fields[session], sleeper.PID)
-	}
-}
-
-func TestEndedChildDoesNotRun(t *testing.T) {
-	child := exec.CommandContext(t.Context(), "true")
-	if err := child.Start(); err != nil {
+	if err = program.Start(); err != nil {
 		t.Fatal(err)
 	}
-	process, err := identify(child.Process.Pid)
+	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Without a wait, it stays as a zombie.
-	if err := poll(t.Context(), process.gone); err != nil {
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(line)
+	}
+	if err = program.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(process.PID))); err != nil {
-		t.Errorf("the zombie is gone, nothing was tested: %v", err)
-	}
-	if err := child.Wait(); err != nil {
+	_ = program.Wait() // it was killed
+	err = poll(t.Context(), func(context.Context) (bool, error) {
+		stat, gone := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		return errors.Is(gone, os.ErrNotExist) || strings.Contains(string(stat), ") Z "), nil
+	})
+	if err != nil {
 		t.Error(err)
 	}
 }

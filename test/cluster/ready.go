@@ -12,21 +12,21 @@ import (
 )
 
 // awaitReady waits until the probe succeeds, or the process ends.
-func (c *Cluster) awaitReady(ctx context.Context, read *state, found component) error {
-	probe, err := c.probe(read, found.Probe)
+func (c *Cluster) awaitReady(ctx context.Context, found *component) error {
+	probe, err := c.probe(found.probe)
 	if err != nil {
 		return err
 	}
 	var last error
 	err = pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
-		if !found.Process.Running() {
+		if !found.process.Load().running() {
 			return false, errors.New("it ended")
 		}
 		last = probe(ctx)
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s to be ready: %w%s", found.Name, errors.Join(err, last), c.tail(found.Name))
+		return fmt.Errorf("waiting for %s to be ready: %w%s", found.name, errors.Join(err, last), c.tail(found.name))
 	}
 	return nil
 }
@@ -35,13 +35,11 @@ func (c *Cluster) awaitReady(ctx context.Context, read *state, found component) 
 // node only.
 const probeCtr = "ctr"
 
-func (c *Cluster) probe(read *state, target string) (func(context.Context) error, error) {
+func (c *Cluster) probe(target string) (func(context.Context) error, error) {
 	switch target {
-	case "":
-		return func(context.Context) error { return nil }, nil
 	case probeCtr:
 		return func(ctx context.Context) error {
-			_, err := c.ctr(ctx, read, "version")
+			_, err := c.ctr(ctx, "version")
 			return err
 		}, nil
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,14 @@ func kubeletSysctls() []string {
 		"kernel/panic", "kernel/panic_on_oops",
 		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 	}
+}
+
+// sysctlsBefore returns the settings as they were before a node that crashed, or as they are.
+func sysctlsBefore() (values map[string]string, err error) {
+	if recorded, missing := os.ReadFile(nodeLock); missing == nil && json.Unmarshal(recorded, &values) == nil {
+		return values, nil
+	}
+	return readSysctls()
 }
 
 func readSysctls() (map[string]string, error) {

@@ -48,7 +48,7 @@ func ReadTraces() (Traces, error) {
 			t.found = append(t.found, "the folder "+folder)
 		}
 	}
-	t.sysctls, err = readSysctls()
+	t.sysctls, err = sysctlsBefore()
 	return t, err
 }
 

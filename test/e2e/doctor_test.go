@@ -124,8 +124,7 @@ func isSound(s *scene) {
 // removes it. The kubelet reads another file.
 func writeKubeletsFile(s *scene, text string) {
 	s.Helper()
-	path, err := live.Cluster.InNode(kubeletFile)
-	s.must(err)
+	path := live.Cluster.InNode(kubeletFile)
 	before, unread := os.ReadFile(path)
 	s.Cleanup(func() {
 		if unread != nil {

@@ -21,8 +21,7 @@ import (
 func TestDiskFilledByTheHostEvictsNoPod(t *testing.T) {
 	s := newDiskScene(t, node.DiskSpace, untilMetMiB)
 	modest := modestWriter(s)
-	here, there, err := live.HostPath("mounted")
-	s.must(err)
+	here, there := live.HostPath("mounted")
 	t.Cleanup(func() { _ = os.RemoveAll(here) }) // removed already, unless the test failed
 	kind := corev1.HostPathDirectoryOrCreate
 	into := writer(s, "into-the-host", []string{"--write=/host/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)}, func(spec *corev1.PodSpec) {
@@ -46,8 +45,7 @@ func TestDiskFilledByTheHostEvictsNoPod(t *testing.T) {
 // hostsFile writes a file on the node's filesystem that belongs to no pod.
 func hostsFile(s *scene, name string, mebibytes int) string {
 	s.Helper()
-	path, _, err := live.HostPath(name)
-	s.must(err)
+	path, _ := live.HostPath(name)
 	s.Cleanup(func() { _ = os.Remove(path) }) // removed already, unless the test failed
 	s.must(os.WriteFile(path, make([]byte, mebibytes<<20), 0o600))
 	return path

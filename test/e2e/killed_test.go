@@ -61,8 +61,7 @@ func killedWhileItsVictimEnds(s *scene) (refused, beside, slow *worker) {
 	s.terminates(&slow.Pod)
 	evictd, err := live.EvictdPod(s.Context())
 	s.must(err)
-	path, err := live.Cluster.InNode(filepath.Join(emptyDirs(evictd), "state", "state.json"))
-	s.must(err)
+	path := live.Cluster.InNode(filepath.Join(emptyDirs(evictd), "state", "state.json"))
 	s.until("the pod's volume has the state with the victim and the refusal", func(context.Context) bool {
 		text, unread := os.ReadFile(path)
 		return unread == nil && bytes.Contains(text, []byte(slow.UID)) && bytes.Contains(text, []byte(refused.UID))

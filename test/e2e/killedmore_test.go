@@ -46,9 +46,7 @@ func TestKilledBetweenVictimsEndAndItsSpace(t *testing.T) {
 // closed.
 func openFile(s *scene, w *worker) *os.File {
 	s.Helper()
-	path, err := live.Cluster.InNode(filepath.Join(emptyDirs(&w.Pod), "data", "fill"))
-	s.must(err)
-	file, err := os.Open(path)
+	file, err := os.Open(live.Cluster.InNode(filepath.Join(emptyDirs(&w.Pod), "data", "fill")))
 	s.must(err)
 	s.Cleanup(func() { _ = file.Close() }) // closed already, unless the test failed
 	return file

@@ -401,8 +401,7 @@ func (s *scene) kubeletEvicts(thresholds map[string]string) {
 // test.
 func (s *scene) kubeletsFile(thresholds map[string]string) {
 	s.Helper()
-	path, err := live.Cluster.InNode(kubeletFile)
-	s.must(err)
+	path := live.Cluster.InNode(kubeletFile)
 	live.ForgetPolicy()
 	eventually.Undo(s, func(context.Context) { _ = os.Remove(path) })
 	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n"

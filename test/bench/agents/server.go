@@ -37,24 +37,11 @@ type reading struct {
 	traffic           map[net.Conn]measure.Traffic // of the agents' connections, from the agent's side
 }
 
-func (s *server) pid(name string) (int, error) {
-	processes, err := s.cluster.Status()
-	if err != nil {
-		return 0, fmt.Errorf("looking for %s: %w", name, err)
-	}
-	for _, one := range processes {
-		if one.Name == name && one.Running {
-			return one.PID, nil
-		}
-	}
-	return 0, fmt.Errorf("looking for %s: it does not run", name)
-}
-
 // usage returns the CPU time and the resident memory of a process.
 func (s *server) usage(name string) (cpu time.Duration, rss int64, err error) {
-	pid, err := s.pid(name)
+	pid, err := s.cluster.PID(name)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, err //nolint:wrapcheck // it says what does not run
 	}
 	if cpu, err = measure.CPU(pid); err != nil {
 		return 0, 0, err

@@ -56,12 +56,10 @@ type disk struct {
 
 // find finds the filesystem of a running node.
 func (d *disk) find(n *node.Node) error {
-	var err error
-	if d.root, _, err = n.HostPath("."); err != nil {
-		return err
-	}
+	d.root, _ = n.HostPath(".")
 	var seen unix.Statfs_t
-	if err = unix.Statfs(d.root, &seen); err != nil {
+	err := unix.Statfs(d.root, &seen)
+	if err != nil {
 		return fmt.Errorf("reading the node's filesystem: %w", err)
 	}
 	d.lines = diskLinesOf(int64(seen.Blocks) * seen.Bsize) //nolint:gosec // far below

@@ -20,10 +20,7 @@ import (
 
 // tellEvictd writes the file by which evictd knows where the kubelet evicts.
 func (b *bench) tellEvictd() error {
-	path, err := b.Node.Cluster.InNode(kubeletFile)
-	if err != nil {
-		return err
-	}
+	path := b.Node.Cluster.InNode(kubeletFile)
 	var text strings.Builder
 	text.WriteString("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n")
 	for name, value := range kubeletsDefaults() {

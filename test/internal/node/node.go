@@ -126,10 +126,9 @@ func (*Node) Name() string { return cluster.DefaultNodeName }
 
 // HostPath returns the test's path, and the node's path, of a file below the root of the
 // node's own filesystem.
-func (n *Node) HostPath(name string) (here, there string, err error) {
+func (n *Node) HostPath(name string) (here, there string) {
 	there = filepath.Join(n.Cluster.DiskDir(), name)
-	here, err = n.Cluster.InNode(there)
-	return here, there, err
+	return n.Cluster.InNode(there), there
 }
 
 // DiskAvailable returns what is available on the node's own filesystem, or on that of its
@@ -139,10 +138,7 @@ func (n *Node) DiskAvailable(signal string) (int64, error) {
 	if signal == ImageSpace {
 		dir = n.Cluster.ImagesDir()
 	}
-	path, err := n.Cluster.InNode(dir)
-	if err != nil {
-		return 0, err
-	}
+	path := n.Cluster.InNode(dir)
 	if signal != DiskInodes {
 		return SpaceAvailable(path)
 	}

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFolderOfAnotherIsLeftAlone(t *testing.T) {
+	foreign := t.TempDir()
+	write(t, filepath.Join(foreign, "thesis.txt"), "years of work", 0o600)
+	if _, err := emptyFolder(foreign); err == nil || !strings.Contains(err.Error(), "thesis.txt") {
+		t.Errorf("error %v does not name the file", err)
+	}
+	if string(read(t, filepath.Join(foreign, "thesis.txt"))) != "years of work" {
+		t.Error("a stranger's file was touched")
+	}
+}
+
+func TestStopKeepsLogs(t *testing.T) {
+	c := &Cluster{dir: t.TempDir(), made: true, options: Options{KeepLogs: true}}
+	for _, name := range []string{logsFolder, "etcd"} {
+		if err := os.Mkdir(c.path(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, c.LogFile("etcd"), "started", 0o600)
+	for range 2 {
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := os.ReadDir(c.dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != logsFolder {
+		t.Errorf("left %v, error %v", entries, err)
+	}
+}
+
+func TestUnknownProcess(t *testing.T) {
+	c := &Cluster{components: []*component{{name: "etcd"}}}
+	if err := c.StopProcess(t.Context(), "kubelet"); err == nil || !strings.Contains(err.Error(), "etcd") {
+		t.Errorf("error %v does not say what there is", err)
+	}
+}
+
+func TestFreePorts(t *testing.T) {
+	ports, err := freePorts(t.Context(), loopback, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ports)
+	if distinct := slices.Compact(slices.Clone(ports)); len(distinct) != len(ports) {
+		t.Errorf("ports %v are not distinct", ports)
+	}
+	for _, port := range ports {
+		listener, err := listen(t.Context(), loopback, port)
+		if err != nil {
+			t.Errorf("port %d: %v", port, err)
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestMissingControllers(t *testing.T) {
+	got := missingControllers("cpuset cpu io memory pids rdma misc\n", "cpu memory\n")
+	if want := []string{"cpuset", "pids"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		options   Options
+		complaint string
+	}{
+		{"no folder", Options{BinDir: "/x"}, "Dir is empty"},
+		{"bad name", Options{Dir: "/x", BinDir: "/x", NodeName: "../up"}, "DNS label"},
+		{"good", Options{Dir: "/x", BinDir: "/x"}, ""},
+	} {
+		_, err := test.options.complete()
+		if (err == nil) != (test.complaint == "") || err != nil && !strings.Contains(err.Error(), test.complaint) {
+			t.Errorf("%s: error %v, want %q", test.name, err, test.complaint)
+		}
+	}
+}
