@@ -47,21 +47,29 @@ func ofOthers(p Protection) bool {
 	}, p)
 }
 
-func TestEachProtectionHasItsName(t *testing.T) {
+// The protections that no configuration can lift apply under empty rules.
+func TestInvariant02NoRulesLiftTheFixedProtections(t *testing.T) {
 	t.Parallel()
 	pods, rules := protectedPods()
-	for _, reason := range Protections() {
-		if ofOthers(reason) {
-			continue
-		}
+	var none Rules
+	var lifted []Protection
+	for _, reason := range slices.DeleteFunc(Protections(), ofOthers) {
 		p, there := pods[reason]
-		if !there {
-			t.Errorf("%q: no pod in this test is protected for it", reason)
-			continue
+		if got := rules.Protects(&p); !there || got != reason {
+			t.Errorf("%q: a pod in this test: %t, protected for %q", reason, there, got)
 		}
-		if got := rules.Protects(&p); got != reason {
-			t.Errorf("reason = %q, want %q", got, reason)
+		if none.Protects(&p) == NotProtected {
+			lifted = append(lifted, reason)
 		}
+	}
+	want := []Protection{
+		ProtectedDaemonSet, ProtectedNoController, ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
+		ProtectedAnnotation,
+	}
+	slices.Sort(want)
+	slices.Sort(lifted)
+	if diff := cmp.Diff(want, lifted); diff != "" {
+		t.Errorf("lifted by empty rules (-want +got):\n%s", diff)
 	}
 	if plain := pod("plain", 300, 100, 999999); rules.Protects(&plain) != NotProtected {
 		t.Errorf("a plain pod is protected: %q", rules.Protects(&plain))
@@ -79,34 +87,8 @@ func TestInvariant02ProtectedIsNeverACandidate(t *testing.T) {
 	}
 	for _, resource := range []Resource{Memory, Disk, Inodes, PIDs} {
 		ranking := Order(resource, all, rules)
-		if len(ranking.Candidates) != 0 {
-			t.Errorf("%v: candidates %v", resource, namesOf(ranking.Candidates))
+		if len(ranking.Candidates) != 0 || len(ranking.Protected) != len(all) {
+			t.Errorf("%v: candidates %v, %d protected, want %d", resource, namesOf(ranking.Candidates), len(ranking.Protected), len(all))
 		}
-		if len(ranking.Protected) != len(all) {
-			t.Errorf("%v: %d protected, want %d", resource, len(ranking.Protected), len(all))
-		}
-	}
-}
-
-// The protections that no configuration can lift apply under empty rules.
-func TestInvariant02NoRulesLiftTheFixedProtections(t *testing.T) {
-	t.Parallel()
-	pods, _ := protectedPods()
-	var none Rules
-	var lifted []Protection
-	for _, reason := range slices.DeleteFunc(Protections(), ofOthers) {
-		p := pods[reason]
-		if none.Protects(&p) == NotProtected {
-			lifted = append(lifted, reason)
-		}
-	}
-	want := []Protection{
-		ProtectedDaemonSet, ProtectedNoController, ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
-		ProtectedAnnotation,
-	}
-	slices.Sort(want)
-	slices.Sort(lifted)
-	if diff := cmp.Diff(want, lifted); diff != "" {
-		t.Errorf("lifted by empty rules (-want +got):\n%s", diff)
 	}
 }

@@ -181,11 +181,13 @@ func unsampled(p Pod) Pod {
 
 // anyQueues returns a tree of depth three over the namespaces n0 to n9.
 func anyQueues(r *rand.Rand) []Queue {
-	change := func(q *Queue) {
+	return queuesOf(func(q *Queue) {
 		q.Fence, q.IgnorePriority = r.IntN(3) == 0, r.IntN(5) == 0
 		q.Offset = []int32{0, 0, 1, -1, math.MaxInt32, math.MinInt32}[r.IntN(6)]
-	}
-	var groups []Queue
+	})
+}
+
+func queuesOf(change func(q *Queue)) (groups []Queue) {
 	for g := range 3 {
 		group := Queue{Name: fmt.Sprint("g", g)}
 		change(&group)
@@ -211,22 +213,10 @@ func TestQueuesWithoutPropertiesAreTheFlatOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 200 {
 		pods, resource := spread(r, anyPods(r, 1+r.IntN(80))), Resource(r.IntN(4))
-		plain := anyQueues(rand.New(rand.NewPCG(0, 0)))
-		for i := range plain {
-			plain[i].Fence, plain[i].Offset, plain[i].IgnorePriority = false, 0, false
-			for j := range plain[i].Queues {
-				q := &plain[i].Queues[j]
-				q.Fence, q.Offset, q.IgnorePriority = false, 0, false
-			}
-		}
+		plain := queuesOf(func(*Queue) {})
 		flat, tree := Order(resource, pods, Rules{}), Order(resource, pods, Rules{Queues: plain})
-		if diff := cmp.Diff(namesOf(flat.Candidates), namesOf(tree.Candidates)); diff != "" {
+		if diff := cmp.Diff(orderOf(&flat), orderOf(&tree)); diff != "" {
 			t.Fatalf("%v: (-flat +queues):\n%s", resource, diff)
-		}
-		for i := range flat.Candidates {
-			if flat.Candidates[i].Before != tree.Candidates[i].Before {
-				t.Fatalf("%v: deciding key %v, want %v", resource, tree.Candidates[i].Before, flat.Candidates[i].Before)
-			}
 		}
 	}
 }
@@ -255,49 +245,36 @@ func namesWhere(ranking Ranking, is func(*Pod) bool) []string {
 }
 
 // A fenced tenant's priorities do not change the order of the others among themselves. Nor
-// do they change how many of its own pods precede each of the others, where all of its
-// priorities are raised alike.
+// do they change the whole order, where all of its priorities are raised alike.
 func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(13, 14))
+	inside := func(p *Pod) bool { return strings.Contains("n0 n1 n2", p.Namespace) }
 	for range 300 {
-		pods := spread(r, anyPods(r, 60))
-		queues := anyQueues(r)
-		fenced := &queues[0]
-		fenced.Fence = true
-		inside := func(namespace string) bool { return strings.Contains("n0 n1 n2", namespace) }
-		rules := Rules{Queues: queues}
-		before := Order(Memory, pods, rules)
-		changed, raised := slices.Clone(pods), slices.Clone(pods)
-		for i := range pods {
-			if !inside(pods[i].Namespace) {
-				continue
+		pods, queues := spread(r, anyPods(r, 60)), anyQueues(r)
+		queues[0].Fence = true
+		with := func(priority func(i int) int32) Ranking {
+			changed := slices.Clone(pods)
+			for i := range changed {
+				if inside(&changed[i]) {
+					changed[i].Priority = priority(i)
+				}
 			}
-			changed[i].Priority = int32(r.IntN(2000000000))
-			raised[i].Priority = min(max(raised[i].Priority, math.MinInt32/4)/4+1000, SystemCriticalPriority-1)
+			return Order(Memory, changed, Rules{Queues: queues})
 		}
-		outside := func(ranking Ranking) []string {
-			return namesWhere(ranking, func(p *Pod) bool { return !inside(p.Namespace) })
-		}
-		if diff := cmp.Diff(outside(before), outside(Order(Memory, changed, rules))); diff != "" {
+		outside := func(ranking Ranking) []string { return namesWhere(ranking, func(p *Pod) bool { return !inside(p) }) }
+		before, rewritten := Order(Memory, pods, Rules{Queues: queues}), with(func(int) int32 { return int32(r.IntN(2000000000)) })
+		if diff := cmp.Diff(outside(before), outside(rewritten)); diff != "" {
 			t.Fatalf("others, before and after a tenant rewrote its priorities:\n%s", diff)
-		}
-		// Raised alike, with no sum at the limit of int32, the whole order is unchanged.
-		for i := range queues[0].Queues {
-			queues[0].Queues[i].Offset = 0
-		}
-		even := slices.Clone(pods)
-		for i := range even {
-			if inside(even[i].Namespace) {
-				even[i].Priority = int32(i % 5)
-				raised[i].Priority = even[i].Priority + 1000000000
-			}
 		}
 		if slices.ContainsFunc(queues[0].Queues, func(q Queue) bool { return q.Fence || q.IgnorePriority }) {
 			continue // its pods would be raised, but not those beside it in the fence
 		}
-		want, got := Order(Memory, even, rules), Order(Memory, raised, rules)
-		if diff := cmp.Diff(namesOf(want.Candidates), namesOf(got.Candidates)); diff != "" {
+		for i := range queues[0].Queues {
+			queues[0].Queues[i].Offset = 0 // no sum is at the limit of int32
+		}
+		even, raised := with(func(i int) int32 { return int32(i % 5) }), with(func(i int) int32 { return int32(i%5) + 1000000000 })
+		if diff := cmp.Diff(namesOf(even.Candidates), namesOf(raised.Candidates)); diff != "" {
 			t.Fatalf("the order, before and after a tenant raised all its priorities:\n%s", diff)
 		}
 	}
@@ -311,31 +288,23 @@ func TestGuaranteesAreNeverInverted(t *testing.T) {
 	kept, lifted := 0, 0
 	for range 500 {
 		pods, queues := spread(r, anyPods(r, 30)), anyQueues(r)
+		within := map[string]int64{} // what is missing to the guarantee, by namespace
 		for i := range queues {
 			for j := range queues[i].Queues {
-				queues[i].Queues[j].GuaranteedMemory = r.Int64N(math.MaxInt64 >> 6)
+				q := &queues[i].Queues[j]
+				q.GuaranteedMemory = r.Int64N(math.MaxInt64 >> 6)
+				within[q.Name] = q.GuaranteedMemory
 			}
 		}
-		used := map[string]int64{}
 		for _, p := range pods {
 			if p.Sampled {
-				used[p.Namespace] += p.Usage
+				within[p.Namespace] -= p.Usage
 			}
-		}
-		within := func(namespace string) bool {
-			for _, group := range queues {
-				for _, q := range group.Queues {
-					if q.Name == namespace {
-						return used[namespace] < q.GuaranteedMemory
-					}
-				}
-			}
-			return false
 		}
 		ranking := Order(Memory, pods, Rules{Queues: queues})
 		sheltered := 0
 		for _, e := range ranking.Candidates {
-			if within(e.Pod.Namespace) {
+			if within[e.Pod.Namespace] > 0 {
 				sheltered++
 			}
 		}
@@ -353,24 +322,3 @@ func TestGuaranteesAreNeverInverted(t *testing.T) {
 	}
 	t.Logf("held in %d states, lifted in %d", kept, lifted)
 }
-
-func benchmarkQueues(b *testing.B, n int) {
-	b.Helper()
-	r := rand.New(rand.NewPCG(5, 6))
-	pods := anyPods(r, n)
-	var queues []Queue
-	for i := range 50 {
-		queues = append(queues, tenant(fmt.Sprint("n", i), fence, offset(int32(i%3))))
-	}
-	for i := range pods {
-		pods[i].Namespace = fmt.Sprint("n", r.IntN(60))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		Order(Memory, pods, Rules{DaemonSets: true, BarePods: true, Queues: queues})
-	}
-}
-
-func BenchmarkRankQueues110(b *testing.B)  { benchmarkQueues(b, 110) }
-func BenchmarkRankQueues1000(b *testing.B) { benchmarkQueues(b, 1000) }
-func BenchmarkRankQueues5000(b *testing.B) { benchmarkQueues(b, 5000) }
