@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,52 +45,33 @@ func TestDeleteNamesWhatAnEvictionNames(t *testing.T) {
 // A missing right belongs to the account, not to the pod.
 func TestOutcomesOfADelete(t *testing.T) {
 	t.Parallel()
-	ofPod := func(code, reason, message string) string {
-		return status(code, `"message":"pods \"web-1\" `+message+`","reason":"`+reason+`","details":{"name":"web-1","kind":"pods"}`)
+	ofPod := func(code int, reason, message string) answer {
+		return failed(code, `"message":"pods \"web-1\" `+message+`","reason":"`+reason+`","details":{"name":"web-1","kind":"pods"}`)
 	}
 	const noRight = `is forbidden: User \"system:serviceaccount:evictd:evictd\" cannot delete resource \"pods\" in API group \"\" in the namespace \"shop\"`
-	for name, test := range map[string]struct {
-		answer, read answer
-		want         evict.Outcome
-		noRight      bool
-	}{
-		"404 is Gone":            {answer{code: 404, body: ofPod("404", "NotFound", "not found")}, answer{}, evict.Gone, false},
-		"409 on the UID is Gone": {answer{code: 409, body: status("409", uidConflict)}, answer{}, evict.Gone, false},
-		"403 is Denied":          {answer{code: 403, body: ofPod("403", "Forbidden", "is forbidden: no")}, answer{}, evict.Denied, false},
-		"403 without the right":  {answer{code: 403, body: ofPod("403", "Forbidden", noRight)}, answer{}, evict.Denied, true},
-		"429 is Throttled": {
-			answer{code: 429, header: map[string]string{"Retry-After": "1", "Content-Type": "text/plain"}, body: "Too many requests, please try again later."},
-			answer{},
-			evict.Throttled, false,
-		},
-		"a broken connection is Deleted when the pod is terminating": {answer{}, answer{code: 200, body: podLeaving}, evict.Deleted, false},
-		"a broken connection is Unknown when the pod stays":          {answer{}, answer{code: 200, body: podOfUID}, evict.Unconfirmed, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			request := evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1", Delete: true}
-			if got := newServer(t, test.answer, test.read).evictor(t).Evict(t.Context(), request); got.Outcome != test.want || got.NoRight != test.noRight {
-				t.Errorf("%+v, want %s, no right %t", got, test.want, test.noRight)
-			}
-		})
-	}
+	outcomes{
+		"404 is Gone":            {ofPod(404, "NotFound", "not found"), answer{}, is(evict.Gone)},
+		"409 on the UID is Gone": {failed(409, uidConflict), answer{}, is(evict.Gone)},
+		"403 is Denied":          {ofPod(403, "Forbidden", "is forbidden: no"), answer{}, is(evict.Denied)},
+		"403 without the right":  {ofPod(403, "Forbidden", noRight), answer{}, evict.Result{Outcome: evict.Denied, NoRight: true}},
+		"429 is Throttled":       {tooMany(), answer{}, evict.Result{Outcome: evict.Throttled, RetryAfter: time.Second}},
+		"a broken connection is Deleted when the pod is terminating": {answer{}, answer{code: 200, body: podLeaving}, silent(evict.Deleted)},
+		"a broken connection is Unknown when the pod stays":          {answer{}, answer{code: 200, body: podOfUID}, silent(evict.Unconfirmed)},
+	}.check(t, evict.Request{Delete: true})
 }
 
 // A terminating pod proves nothing where its grace period should have been shortened.
 func TestRequestToShortenInDoubtIsResolvedByTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	ten := int64(10)
-	for left, want := range map[string]evict.Outcome{
-		`,"deletionGracePeriodSeconds":3600`: evict.Unconfirmed,
-		`,"deletionGracePeriodSeconds":10`:   evict.Evicted,
-		`,"deletionGracePeriodSeconds":1`:    evict.Evicted, // the remaining grace period has been applied
-	} {
-		body := strings.Replace(podLeaving, `"deletionTimestamp"`, `"x":0`+left+`,"deletionTimestamp"`, 1)
-		got := newServer(t, answer{}, answer{code: 200, body: body}).evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1", GraceSeconds: &ten, Shorten: true})
-		if got.Outcome != want {
-			t.Errorf("%s: %+v, want %s", left, got, want)
-		}
+	left := func(fields string) answer {
+		return answer{code: 200, body: strings.Replace(podLeaving, `"deletionTimestamp"`, `"deletionGracePeriodSeconds":`+fields+`,"deletionTimestamp"`, 1)}
 	}
+	outcomes{
+		"as before":                             {answer{}, left("3600"), silent(evict.Unconfirmed)},
+		"as requested":                          {answer{}, left("10"), silent(evict.Evicted)},
+		"the remaining period has been applied": {answer{}, left("1"), silent(evict.Evicted)},
+	}.check(t, evict.Request{GraceSeconds: &ten, Shorten: true})
 }
 
 func budgetBody(fields string) answer {
@@ -113,8 +95,8 @@ func TestBudget(t *testing.T) {
 		"a status that is behind":       {disallowed("1", "4", `"InsufficientPods"`), evict.Budget{}, behind},
 		"no status yet":                 {budgetBody(`"status":{}`), evict.Budget{}, behind},
 		"figures that cannot be relied": {disallowed("2", "4", `"SyncFailed","message":"found no controllers"`), evict.Budget{}, "its status could not be computed: found no controllers"},
-		"no such budget":                {answer{code: 404, body: status("404", `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound"`)}, evict.Budget{}, "not found"},
-		"no right":                      {answer{code: 403, body: status("403", `"message":"poddisruptionbudgets.policy \"web\" is forbidden","reason":"Forbidden"`)}, evict.Budget{}, "is forbidden"},
+		"no such budget":                {failed(404, `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound"`), evict.Budget{}, "not found"},
+		"no right":                      {failed(403, `"message":"poddisruptionbudgets.policy \"web\" is forbidden","reason":"Forbidden"`), evict.Budget{}, "is forbidden"},
 		"no answer":                     {answer{}, evict.Budget{}, "EOF"},
 	} {
 		s := newServer(t, answer{}, test.answer)

@@ -123,8 +123,57 @@ func evictorAt(t *testing.T, address string) *evict.Evictor {
 	return evict.New(client.CoreV1().RESTClient(), time.Now)
 }
 
-func status(code, fields string) string {
-	return `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":` + code + `,` + fields + `}`
+// failed is a Status with these fields as the answer.
+func failed(code int, fields string) answer {
+	return answer{code: code, body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":` + strconv.Itoa(code) + `,` + fields + `}`}
+}
+
+func (a answer) after(seconds, kind string) answer {
+	a.header = map[string]string{"Retry-After": seconds, "Content-Type": kind}
+	return a
+}
+
+// tooMany is the answer of priority and fairness.
+func tooMany() answer {
+	return answer{code: 429, body: "Too many requests, please try again later."}.after("1", "text/plain")
+}
+
+// outcomes are answers to a request, and to the reading of the pod, which is not read where there is none; and what
+// the two say. Message, Sent and Took are not compared.
+type outcomes map[string]struct {
+	request, read answer
+	want          evict.Result
+}
+
+func (o outcomes) check(t *testing.T, request evict.Request) {
+	t.Helper()
+	request.Namespace, request.Name, request.UID = "shop", "web-1", "uid-1"
+	for name, test := range o {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, reads := newServer(t, test.request, test.read), 0
+			if test.read.code != 0 {
+				reads = 1
+			}
+			got := s.evictor(t).Evict(t.Context(), request)
+			if got.Sent.IsZero() || (got.Message == "") != (test.want.Outcome.Accepted() && reads == 0) {
+				t.Errorf("sent %v, message %q", got.Sent, got.Message)
+			}
+			got.Message, got.Sent, got.Took = "", time.Time{}, 0
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			if sent := len(s.all(http.MethodPost)) + len(s.all(http.MethodDelete)); sent != 1 || s.reads() != reads {
+				t.Errorf("%d requests and %d reads, want 1 and %d", sent, s.reads(), reads)
+			}
+		})
+	}
+}
+
+func is(outcome evict.Outcome) evict.Result { return evict.Result{Outcome: outcome} }
+
+func silent(outcome evict.Outcome) evict.Result {
+	return evict.Result{Outcome: outcome, NoResponse: true, Pending: true, Stays: outcome == evict.Unconfirmed}
 }
 
 // Texts as kube-apiserver 1.37 sends them.
@@ -149,26 +198,11 @@ func TestOutcomes(t *testing.T) {
 		conflict = `"reason":"Conflict","message":"Operation cannot be fulfilled on poddisruptionbudgets.policy \"web\": `
 		storage  = `StorageError: invalid object, Code: 4, AdditionalErrorMsg: Precondition failed: UID in precondition: a, UID in object meta: b`
 	)
-	failed := func(code int, fields string) answer {
-		return answer{code: code, body: status(strconv.Itoa(code), fields)}
-	}
-	after := func(a answer, seconds, kind string) answer {
-		a.header = map[string]string{"Retry-After": seconds, "Content-Type": kind}
-		return a
-	}
-	is := func(outcome evict.Outcome) evict.Result { return evict.Result{Outcome: outcome} }
-	silent := func(outcome evict.Outcome) evict.Result {
-		return evict.Result{Outcome: outcome, NoResponse: true, Pending: true}
-	}
 	stays := func(pending bool) evict.Result {
 		return evict.Result{Outcome: evict.Unconfirmed, Stays: true, Pending: pending}
 	}
 	there, leaving, gone := answer{code: 200, body: podOfUID}, answer{code: 200, body: podLeaving}, failed(404, notFound)
-	for name, test := range map[string]struct {
-		eviction answer
-		read     answer       // empty: the pod is not read
-		want     evict.Result // Message, Sent and Took are not compared
-	}{
+	outcomes{
 		"201 is Evicted":                                   {answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`}, answer{}, is(evict.Evicted)},
 		"404 of the pod is Gone":                           {gone, answer{}, is(evict.Gone)},
 		"404 of the budget is BudgetPending":               {failed(404, `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound",`+ofBudget+`}`), answer{}, is(evict.BudgetPending)},
@@ -178,15 +212,11 @@ func TestOutcomes(t *testing.T) {
 		"409 on neither is Unknown":                        {failed(409, `"message":"the UID is odd","reason":"Conflict","details":{"name":"web","kind":"quotas"}`), there, stays(false)},
 		"429 of a budget without delay is BlockedByBudget": {failed(429, budgetMessage+","+budgetBlocked), answer{}, evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}},
 		"429 of a budget with a delay is BudgetPending and is not retried inside": {
-			after(failed(429, budgetMessage+","+budgetPending), "10", "application/json"),
+			failed(429, budgetMessage+","+budgetPending).after("10", "application/json"),
 			answer{},
 			evict.Result{Outcome: evict.BudgetPending, Budget: "web", RetryAfter: 10 * time.Second},
 		},
-		"429 of priority and fairness is Throttled": {
-			after(answer{code: 429, body: "Too many requests, please try again later."}, "1", "text/plain"),
-			answer{},
-			evict.Result{Outcome: evict.Throttled, RetryAfter: time.Second},
-		},
+		"429 of priority and fairness is Throttled":    {tooMany(), answer{}, evict.Result{Outcome: evict.Throttled, RetryAfter: time.Second}},
 		"403 of RBAC is Denied":                        {failed(403, `"message":"pods \"web-1\" is forbidden",`+ofPod+`}`), answer{}, is(evict.Denied)},
 		"403 of a negative budget is BlockedByBudget":  {failed(403, `"message":"pdb disruptions allowed is negative","reason":"Forbidden",`+ofBudget+`}`), answer{}, is(evict.BlockedByBudget)},
 		"403 of an overfull budget is BlockedByBudget": {failed(403, `"message":"`+tooBig+`","reason":"Forbidden",`+ofBudget+`}`), answer{}, is(evict.BlockedByBudget)},
@@ -208,27 +238,8 @@ func TestOutcomes(t *testing.T) {
 		"a broken connection, and another UID: Evicted":       {answer{}, answer{code: 200, body: podReplaced}, silent(evict.Evicted)},
 		"a broken connection, and not found: Evicted":         {answer{}, gone, silent(evict.Evicted)},
 		"a refusal that proves nothing, and not found: Gone":  {failed(409, `"message":"odd","reason":"Conflict"`), gone, is(evict.Gone)},
-		"a 404 of another than the pods' storage is none":     {answer{}, answer{code: 404, body: "404 page not found"}, silent(evict.Unconfirmed)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, reads := newServer(t, test.eviction, test.read), 0
-			if test.read.code != 0 {
-				reads = 1
-			}
-			got := s.evict(t)
-			if got.Sent.IsZero() || (got.Message == "") != (test.want.Outcome == evict.Evicted && reads == 0) {
-				t.Errorf("sent %v, message %q", got.Sent, got.Message)
-			}
-			got.Message, got.Sent, got.Took = "", time.Time{}, 0
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("result (-want +got):\n%s", diff)
-			}
-			if len(s.evictions(t)) != 1 || s.reads() != reads {
-				t.Errorf("%d evictions and %d reads, want 1 and %d", len(s.evictions(t)), s.reads(), reads)
-			}
-		})
-	}
+		"a 404 of another than the pods' storage is none":     {answer{}, answer{code: 404, body: "404 page not found"}, evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}},
+	}.check(t, evict.Request{})
 }
 
 // Admission responds before any budget, with any code that its author chose, and may write
@@ -242,7 +253,7 @@ func TestAdmissionsDenialHasAnyCode(t *testing.T) {
 	} {
 		for _, code := range []int{400, 401, 403, 404, 409, 413, 422, 500, 503} {
 			fields := `"message":"` + message + `",` + budgetPending
-			s := newServer(t, answer{code: code, body: status(strconv.Itoa(code), fields)}, answer{})
+			s := newServer(t, failed(code, fields), answer{})
 			got := s.evict(t)
 			if got.Outcome != evict.Denied || got.Budget != "" || got.NoRight || s.reads() != 0 {
 				t.Errorf("%d %s: %s, budget %q, no right %v, after %d reads", code, message, got.Outcome, got.Budget, got.NoRight, s.reads())
@@ -255,13 +266,13 @@ func TestAdmissionsDenialHasAnyCode(t *testing.T) {
 // that is restarted keeps its own pods for a moment, and no other.
 func TestFaultAWebhookThatKeepsItsPodForNow(t *testing.T) {
 	t.Parallel()
-	migrates := newServer(t, answer{code: 429, body: status("429", `"reason":"TooManyRequests",`+
-		`"message":"admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction triggered evacuation of VMI \"shop/vm\""`)}, answer{})
+	migrates := newServer(t, failed(429, `"reason":"TooManyRequests",`+
+		`"message":"admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction triggered evacuation of VMI \"shop/vm\""`), answer{})
 	if got := migrates.evict(t); got.Outcome != evict.Evacuating || got.TriesNext() || got.Outcome.Accepted() || migrates.reads() != 0 {
 		t.Errorf("%+v after %d reads", got, migrates.reads())
 	}
-	unreached := newServer(t, answer{code: 500, body: status("500", `"reason":"InternalError",`+
-		`"message":"Internal error occurred: failed calling webhook \"x\": failed to call webhook: connection refused"`)}, answer{})
+	unreached := newServer(t, failed(500, `"reason":"InternalError",`+
+		`"message":"Internal error occurred: failed calling webhook \"x\": failed to call webhook: connection refused"`), answer{})
 	if got := unreached.evict(t); got.Outcome != evict.Throttled || !got.PodAlone || !got.TriesNext() || unreached.reads() != 0 {
 		t.Errorf("%+v after %d reads", got, unreached.reads())
 	}
@@ -321,7 +332,7 @@ func TestUnknownCredentialsAreSentOnceMore(t *testing.T) {
 	for refusals, want := range map[int]evict.Outcome{1: evict.Evicted, 2: evict.Unconfirmed} {
 		asked := 0
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			given := answer{code: http.StatusUnauthorized, body: status("401", `"reason":"Unauthorized"`)}
+			given := failed(http.StatusUnauthorized, `"reason":"Unauthorized"`)
 			if r.Method == http.MethodPost {
 				if asked++; asked > refusals {
 					given.code, given.body = http.StatusCreated, `{"kind":"Status","apiVersion":"v1","status":"Success"}`

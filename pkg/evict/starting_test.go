@@ -16,26 +16,22 @@ import (
 // seconds.
 func TestFaultStartingServerIsThrottled(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]evict.Outcome{
-		`pods \"web-1\" is forbidden: not yet ready to handle request`: evict.Throttled,
-		`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' with binding 'evictd-evicts-on-own-node' ` +
-			"denied request: failed to configure binding: paramKind kind `/v1, Kind=Pod` not yet synced to use for admission": evict.Throttled,
-		// A webhook that quotes this text is still a webhook's denial.
-		`admission webhook \"x.example.com\" denied the request: not yet ready to handle request`: evict.Denied,
-	} {
-		s := newServer(t, answer{code: 403, body: status("403", `"message":"`+text+`","reason":"Forbidden","details":{"name":"web-1","kind":"pods"}`)}, answer{})
-		got := s.evict(t)
-		if got.Outcome != want || got.NoRight || s.reads() != 0 {
-			t.Errorf("%s: %s, no right %v, after %d reads; want %s", text, got.Outcome, got.NoRight, s.reads(), want)
-		}
+	says := func(text string) answer {
+		return failed(403, `"message":"`+text+`","reason":"Forbidden","details":{"name":"web-1","kind":"pods"}`)
 	}
+	outcomes{
+		"not ready": {says(`pods \"web-1\" is forbidden: not yet ready to handle request`), answer{}, is(evict.Throttled)},
+		"a policy that is not synced": {says(`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' with binding 'evictd-evicts-on-own-node' ` +
+			"denied request: failed to configure binding: paramKind kind `/v1, Kind=Pod` not yet synced to use for admission"), answer{}, is(evict.Throttled)},
+		"a webhook that quotes this text": {says(`admission webhook \"x.example.com\" denied the request: not yet ready to handle request`), answer{}, is(evict.Denied)},
+	}.check(t, evict.Request{})
 }
 
 // 64 decisions keep the text of 110 denials by a policy engine.
 func TestFaultMessagesAreCutWhereTheyEnter(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 10<<10)
-	s := newServer(t, answer{code: 403, body: status("403", `"message":"admission webhook \"x\" denied the request: `+long+`"`)}, answer{})
+	s := newServer(t, failed(403, `"message":"admission webhook \"x\" denied the request: `+long+`"`), answer{})
 	got := s.evict(t)
 	if len(got.Message) > 1<<10 || len(got.Message) < 1000 || !utf8.ValidString(got.Message) || !strings.HasSuffix(got.Message, "…") {
 		t.Errorf("%d bytes, valid %v: %.80q", len(got.Message), utf8.ValidString(got.Message), got.Message)
