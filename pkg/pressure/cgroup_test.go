@@ -1,94 +1,69 @@
 package pressure
 
 import (
-	"maps"
 	"math"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
-func closeAll(g *memoryCgroup) {
-	g.stat.Close()
-	g.usage.Close()
-	g.limit.Close()
-}
-
+// TestMemoryCgroup: the real root of version 2 has no memory.current, and the kubelet takes anonymous memory plus
+// page cache; the root of a cgroup namespace is a group like others.
 func TestMemoryCgroup(t *testing.T) {
 	t.Parallel()
-	const group = "/kubepods"
-	v1 := func(usage, limit, inactive string) tree {
-		all := tree{"memory/memory.stat": "cache 1\n"}
-		maps.Copy(all, group1("memory/kubepods", usage, limit, inactive))
-		return all
+	group := func(v kernelfiletest.Version, usage int64, limit string, inactive int64) tree {
+		mount := v.Mount()
+		v.Add(mount, "kubepods", kernelfiletest.Group{Usage: usage, Limit: limit, InactiveFile: inactive})
+		return mount
 	}
-	v2 := func(usage, limit, inactive string) tree {
-		all := tree{"cgroup.controllers": "memory\n"}
-		maps.Copy(all, group2("kubepods", usage, limit, inactive))
-		return all
+	const v1, v2 = kernelfiletest.V1, kernelfiletest.V2
+	unread := group(v2, 0, "5000", 0)
+	unread["kubepods/memory.current"] = "max\n"
+	root := func(stat string) tree {
+		return tree{"cgroup.controllers": "memory\n", "memory.stat": stat, "memory.max": "max\n"}
 	}
-	type memory struct{ used, limit int64 }
-	tests := map[string]struct {
-		mount tree
-		want  memory
-		fails bool
-	}{
-		"v1":                                 {mount: v1("1000", "5000", "300"), want: memory{700, 5000}},
-		"v1, more inactive cache than usage": {mount: v1("1000", "5000", "1001"), want: memory{0, 5000}},
-		"v1, over its limit":                 {mount: v1("9000", "5000", "0"), want: memory{9000, 5000}},
-		"v1, no limit":                       {mount: v1("1000", "9223372036854771712", "300"), want: memory{700, 9223372036854771712}},
-		"v1, the largest limit":              {mount: v1("1000", "4611686018427387904", "0"), want: memory{1000, 1 << 62}},
-		"v1, above the largest limit":        {mount: v1("1000", "4611686018427387905", "0"), want: memory{1000, 1<<62 + 1}},
-		"v1, uses nothing":                   {mount: v1("0", "5000", "0"), fails: true},
-		"v1, limit 0":                        {mount: v1("1000", "0", "0"), fails: true},
-		"v1, limit max":                      {mount: v1("1000", "max", "0"), fails: true},
-		"v1, an impossible figure":           {mount: v1("1000", "5000", "9223372036854775807"), fails: true},
-		"v2":                                 {mount: v2("1000", "5000", "300"), want: memory{700, 5000}},
-		"v2, no limit":                       {mount: v2("1000", "max", "300"), want: memory{700, math.MaxInt64}},
-		"v2, uses nothing":                   {mount: v2("0", "5000", "0"), fails: true},
-		"v2, usage max":                      {mount: v2("max", "5000", "0"), fails: true},
-	}
-	for name, tc := range tests {
-		g, err := findMemoryCgroup(tc.mount.Plant(t), group, WorkingSet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		used, err := g.used(make([]byte, fileMax))
-		limit, errLimit := g.limited(make([]byte, fileMax))
-		if fails := err != nil || errLimit != nil; fails != tc.fails || !fails && (memory{used, limit}) != tc.want {
-			t.Errorf("%s: got %d of %d, %v, %v; want %+v, failing %t", name, used, limit, err, errLimit, tc.want, tc.fails)
-		}
-		closeAll(g)
-	}
-}
-
-// TestRootOfV2: the real root has no memory.current and the kubelet takes anonymous
-// memory plus page cache; the root of a cgroup namespace is a group like others.
-func TestRootOfV2(t *testing.T) {
-	t.Parallel()
-	onHost := tree{"cgroup.controllers": "memory\n", "memory.stat": "anon 1000\nfile 2000\ninactive_file 500\n"}
-	namespaced := maps.Clone(onHost)
+	namespaced := root("anon 1000\nfile 2000\ninactive_file 500\n")
 	namespaced["memory.current"] = "3700\n"
-	used := func(mount tree) (int64, error) {
-		g, err := findMemoryCgroup(mount.Plant(t), "/", WorkingSet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer closeAll(g)
-		return g.used(make([]byte, fileMax))
-	}
+	const unlimited = math.MaxInt64
+	type memory struct{ used, limit int64 } // the zero value is a fault
 	for name, tc := range map[string]struct {
 		mount tree
-		want  int64
-	}{"on the host": {onHost, 2500}, "in a namespace": {namespaced, 3200}} {
-		if got, err := used(tc.mount); err != nil || got != tc.want {
-			t.Errorf("%s: got %d, %v; want a working set of %d", name, got, err, tc.want)
+		group string
+		want  memory
+	}{
+		"v1":                                 {group(v1, 1000, "5000", 300), "/kubepods", memory{700, 5000}},
+		"v1, more inactive cache than usage": {group(v1, 1000, "5000", 1001), "/kubepods", memory{0, 5000}},
+		"v1, over its limit":                 {group(v1, 9000, "5000", 0), "/kubepods", memory{9000, 5000}},
+		"v1, no limit":                       {group(v1, 1000, "9223372036854771712", 300), "/kubepods", memory{700, 9223372036854771712}},
+		"v1, the largest limit":              {group(v1, 1000, "4611686018427387904", 0), "/kubepods", memory{1000, 1 << 62}},
+		"v1, above the largest limit":        {group(v1, 1000, "4611686018427387905", 0), "/kubepods", memory{1000, 1<<62 + 1}},
+		"v1, uses nothing":                   {group(v1, 0, "5000", 0), "/kubepods", memory{}},
+		"v1, limit 0":                        {group(v1, 1000, "0", 0), "/kubepods", memory{}},
+		"v1, limit max":                      {group(v1, 1000, "max", 0), "/kubepods", memory{}},
+		"v1, an impossible figure":           {group(v1, 1000, "5000", 9223372036854775807), "/kubepods", memory{}},
+		"v2":                                 {group(v2, 1000, "5000", 300), "/kubepods", memory{700, 5000}},
+		"v2, no limit":                       {group(v2, 1000, "max", 300), "/kubepods", memory{700, unlimited}},
+		"v2, uses nothing":                   {group(v2, 0, "5000", 0), "/kubepods", memory{}},
+		"v2, usage max":                      {unread, "/kubepods", memory{}},
+		"v2, the host's root":                {root("anon 1000\nfile 2000\ninactive_file 500\n"), "/", memory{2500, unlimited}},
+		"v2, the root of a namespace":        {namespaced, "/", memory{3200, unlimited}},
+		"v2, a root that uses nothing":       {root("anon 0\nfile 0\ninactive_file 0\n"), "/", memory{}},
+		"v2, a root without inactive cache":  {root("anon 1\nfile 1\n"), "/", memory{}},
+		"v2, a root without anonymous":       {root("file 1\ninactive_file 0\n"), "/", memory{}},
+		"v2, a root without page cache":      {root("anon 1\ninactive_file 0\n"), "/", memory{}},
+	} {
+		g, err := findMemoryCgroup(tc.mount.Plant(t), tc.group, WorkingSet)
+		must(t, err)
+		used, err := g.used(make([]byte, fileMax))
+		limit, errLimit := g.limited(make([]byte, fileMax))
+		if fails := err != nil || errLimit != nil; fails != (tc.want == memory{}) || !fails && (memory{used, limit}) != tc.want {
+			t.Errorf("%s: got %d of %d, %v, %v; want %+v", name, used, limit, err, errLimit, tc.want)
 		}
-	}
-	for _, stat := range []string{"anon 0\nfile 0\ninactive_file 0\n", "anon 1\nfile 1\n", "file 1\ninactive_file 0\n", "anon 1\ninactive_file 0\n"} {
-		if got, err := used(tree{"cgroup.controllers": "memory\n", "memory.stat": stat}); err == nil {
-			t.Errorf("memory.stat %q reads as %d", stat, got)
-		}
+		g.stat.Close()
+		g.usage.Close()
+		g.limit.Close()
 	}
 }
 
@@ -97,16 +72,12 @@ func TestRootOfV2(t *testing.T) {
 // memory where memory.available has the same thresholds.
 func TestAllocatable(t *testing.T) {
 	t.Parallel()
-	v1 := func(limit string) tree {
-		all := v1Tree()
-		maps.Copy(all, group1("sys/fs/cgroup/memory/kubepods", "9000", limit, "400"))
-		return all
+	kubepods := func(v kernelfiletest.Version) func(limit string) tree {
+		return func(limit string) tree {
+			return nodeOf(v, "kubepods", kernelfiletest.Group{Usage: 9000, InactiveFile: 400, Limit: limit})
+		}
 	}
-	v2 := func(limit string) tree {
-		all := v2Tree()
-		maps.Copy(all, group2("sys/fs/cgroup/kubepods", "9000", limit, "400"))
-		return all
-	}
+	v1, v2 := kubepods(kernelfiletest.V1), kubepods(kernelfiletest.V2)
 	const all = 24*gib - 6*mib // without huge pages
 	text := func(limit int64) string { return strconv.FormatInt(limit, 10) }
 	hard := func(signal Signal, share float32) Threshold {

@@ -19,9 +19,7 @@ func TestClockSteps(t *testing.T) {
 	step := func(by time.Duration) {
 		t.Helper()
 		now := unix.NsecToTimeval(time.Now().Add(by).UnixNano())
-		if err := unix.Settimeofday(&now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Settimeofday(&now))
 	}
 	n := mustOpen(t, Options{Signals: []Signal{MemoryAvailable}}, kernel())
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {

@@ -32,9 +32,7 @@ func TestCgroup2CPUListsAreDrainedBeforeAKill(t *testing.T) {
 	const few, many = 8 * mib, 32 * mib
 	longLists(t)
 	reclaimOnTheHogsCPU(t)
-	if err := useAs("fill").Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, useAs("fill").Run())
 	free := onCPULists(t)
 	if free < many {
 		t.Fatalf("the lists hold %d MiB, want %d or more", free/mib, many/mib)
@@ -53,14 +51,10 @@ func TestCgroup2CPUListsAreDrainedBeforeAKill(t *testing.T) {
 func onCPULists(t *testing.T) (sum int64) {
 	t.Helper()
 	content, err := os.ReadFile("/proc/zoneinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, count := range regexp.MustCompile(`\scount: +(\d+)`).FindAllSubmatch(content, -1) {
 		pages, err := strconv.ParseInt(string(count[1]), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sum += pages * int64(os.Getpagesize())
 	}
 	return sum
@@ -77,16 +71,11 @@ func useAs(what string) *exec.Cmd {
 func longLists(t *testing.T) {
 	t.Helper()
 	const file = "/proc/sys/vm/percpu_pagelist_high_fraction"
-	set := func(value string) {
-		if err := os.WriteFile(file, []byte(value), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if content, err := os.ReadFile("/proc/zoneinfo"); err == nil && bytes.Contains(content, []byte("high_min")) {
 		return
 	}
-	set("8")
-	t.Cleanup(func() { set("0") })
+	must(t, os.WriteFile(file, []byte("8"), 0o644))
+	t.Cleanup(func() { must(t, os.WriteFile(file, []byte("0"), 0o644)) })
 }
 
 // useMemory takes a third of what is available and returns it, or takes all.
@@ -102,25 +91,17 @@ func useMemory(t *testing.T, returns bool) {
 		blocks = int(sample.Of(MemoryAvailable).Available / 3 / block)
 	} else {
 		cpu.Set(1)
-		if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o644))
 	}
-	if err := unix.SchedSetaffinity(0, &cpu); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.SchedSetaffinity(0, &cpu))
 	var taken [][]byte
 	for range blocks {
 		memory, err := unix.Mmap(-1, 0, block, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		taken = append(taken, memory)
 	}
 	for _, memory := range taken {
-		if err := unix.Munmap(memory); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Munmap(memory))
 	}
 }
 
@@ -129,9 +110,7 @@ func useMemory(t *testing.T, returns bool) {
 func reclaimOnTheHogsCPU(t *testing.T) {
 	t.Helper()
 	threads, err := filepath.Glob("/proc/[0-9]*/comm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var cpu unix.CPUSet
 	cpu.Set(1)
 	for _, path := range threads {
@@ -140,12 +119,8 @@ func reclaimOnTheHogsCPU(t *testing.T) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil {
-			err = unix.SchedSetaffinity(pid, &cpu)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, unix.SchedSetaffinity(pid, &cpu))
 		return
 	}
 	t.Fatal("the kernel has no kswapd")
@@ -157,9 +132,7 @@ func remoteAtTheKill(t *testing.T) (sum int64) {
 	t.Helper()
 	log := make([]byte, 4<<20)
 	n, err := unix.Klogctl(unix.SYSLOG_ACTION_READ_ALL, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	last := bytes.LastIndex(log[:n], []byte("Mem-Info:"))
 	if last < 0 {
 		t.Fatal("the kernel's log has no report of a kill")
@@ -171,9 +144,7 @@ func remoteAtTheKill(t *testing.T) (sum int64) {
 	for _, zone := range zones {
 		all, err := strconv.ParseInt(string(zone[1]), 10, 64)
 		local, err2 := strconv.ParseInt(string(zone[2]), 10, 64)
-		if err != nil || err2 != nil {
-			t.Fatalf("%s: %v, %v", zone[0], err, err2)
-		}
+		must(t, err, err2)
 		sum += (all - local) << 10
 	}
 	return sum

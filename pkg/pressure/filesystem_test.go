@@ -35,6 +35,8 @@ func twoFilesystems(root string) system {
 	return sys
 }
 
+// TestFilesystems: a filesystem that is mounted over the image directory, or unmounted from it, is detected without
+// a restart.
 func TestFilesystems(t *testing.T) {
 	t.Parallel()
 	const images = "var/lib/containerd"
@@ -54,56 +56,41 @@ func TestFilesystems(t *testing.T) {
 			node[dir] = directory
 		}
 		root := node.Plant(t)
-		n := mustOpen(t, Options{HostRoot: root, Signals: Signals(), MemoryAvailable: Kernel}, twoFilesystems(root))
-		s := n.Sample(moment(0))
-		for signal, want := range map[Signal]Observation{
-			NodeFSAvailable: one, NodeFSInodesFree: onDevice(1, known(2, 20)), ImageFSAvailable: tc.images, ContainerFSAvailable: tc.images,
-		} {
-			if got := s.Of(signal); got != want {
-				t.Errorf("%s: %s is %+v; want %+v", name, signal, got, want)
-			}
-		}
+		sys, mounted := fakeSystem(), twoFilesystems(root)
+		now, before := mounted, sys
+		sys.statfs = func(path string) (filesystem, error) { return now.statfs(path) }
+		sys.device = func(path string) (uint64, error) { return now.device(path) }
+		n := mustOpen(t, Options{HostRoot: root, Signals: Signals(), MemoryAvailable: Kernel}, sys)
 		for signal, want := range map[Signal]string{NodeFSAvailable: root + "/var/lib/kubelet", ImageFSInodesFree: filepath.Join(root, tc.directory), MemoryAvailable: ""} {
 			if got := n.Directory(signal); got != want {
 				t.Errorf("%s: Directory of %s is %q; want %q", name, signal, got, want)
 			}
 		}
-		if got, err := n.DedicatedImageFS(); err != nil || got != (tc.images == own) {
-			t.Errorf("%s: DedicatedImageFS is %t, %v", name, got, err)
+		for _, step := range []struct {
+			now                    system
+			nodefs, inodes, images Observation
+		}{
+			{mounted, one, onDevice(1, known(2, 20)), tc.images},
+			{before, onDevice(1, known(40*gib, 100*gib)), onDevice(1, known(5000, 9000)), onDevice(1, known(40*gib, 100*gib))},
+			{mounted, one, onDevice(1, known(2, 20)), tc.images},
+		} {
+			now = step.now
+			s := n.Sample(moment(0))
+			for signal, want := range map[Signal]Observation{
+				NodeFSAvailable: step.nodefs, NodeFSInodesFree: step.inodes, ImageFSAvailable: step.images, ContainerFSAvailable: step.images,
+			} {
+				if got := s.Of(signal); got != want {
+					t.Errorf("%s: %s is %+v; want %+v", name, signal, got, want)
+				}
+			}
+			if got, err := n.DedicatedImageFS(); err != nil || got != (step.images == own) {
+				t.Errorf("%s: DedicatedImageFS is %t, %v", name, got, err)
+			}
 		}
 	}
 	n := mustOpen(t, Options{HostRoot: procTree().Plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
 	if got, err := n.DedicatedImageFS(); !errors.Is(err, ErrUnasked) {
 		t.Errorf("without a signal of a filesystem, DedicatedImageFS is %t, %v", got, err)
-	}
-}
-
-// TestMountsChange: a filesystem that is mounted over the image directory, or unmounted from
-// it, is detected without a restart.
-func TestMountsChange(t *testing.T) {
-	t.Parallel()
-	node := procTree()
-	node["var/lib/containerd"] = directory
-	root := node.Plant(t)
-	one, two := fakeSystem(), twoFilesystems(root)
-	now := one
-	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSAvailable}}, system{
-		statfs:  func(path string) (filesystem, error) { return now.statfs(path) },
-		device:  func(path string) (uint64, error) { return now.device(path) },
-		release: one.release, pidNamespace: one.pidNamespace,
-	})
-	for i, want := range []bool{false, true, false} {
-		wantImages := onDevice(1, known(40*gib, 100*gib))
-		if now = one; want {
-			now, wantImages = two, onDevice(2, known(7, 70))
-		}
-		s := n.Sample(moment(0))
-		if got := s.Of(ImageFSAvailable); got != wantImages {
-			t.Errorf("step %d: imagefs.available is %+v; want %+v", i, got, wantImages)
-		}
-		if got, err := n.DedicatedImageFS(); err != nil || got != want {
-			t.Errorf("step %d: DedicatedImageFS is %t, %v; want %t", i, got, err, want)
-		}
 	}
 }
 
@@ -116,9 +103,7 @@ func TestLinksOfTheHost(t *testing.T) {
 	node["data/kubelet"], node["data/containerd"], node["var/lib/x"] = directory, directory, ""
 	root := node.Plant(t)
 	for link, target := range map[string]string{"kubelet": "/data/kubelet", "containerd": "../../../../data/containerd"} {
-		if err := os.Symlink(target, filepath.Join(root, "var/lib", link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(root, "var/lib", link)))
 	}
 	sys := fakeSystem()
 	var mu sync.Mutex // the probes also use it
@@ -208,9 +193,7 @@ func TestHungFilesystem(t *testing.T) {
 			return answers(path)
 		}
 		n, err := open(Options{HostRoot: root, Signals: []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable}}, sys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sample := func(wantNode State, wantTook time.Duration) {
 			t.Helper()
 			started := time.Now()

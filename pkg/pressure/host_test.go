@@ -1,7 +1,9 @@
 package pressure
 
 import (
+	"errors"
 	"maps"
+	"testing"
 
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
@@ -31,6 +33,14 @@ Hugetlb:            6144 kB
 	gib int64 = 1 << 30
 )
 
+// must ends the test where something failed.
+func must(tb testing.TB, errs ...error) {
+	tb.Helper()
+	if err := errors.Join(errs...); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 type tree = kernelfiletest.Tree
 
 const directory = kernelfiletest.Directory
@@ -49,49 +59,26 @@ func procTree() tree {
 	}
 }
 
-// group1 are the files of a group of cgroup v1.
-func group1(dir, usage, limit, inactive string) tree {
-	return tree{
-		dir + "/memory.usage_in_bytes":      usage + "\n",
-		dir + "/memory.limit_in_bytes":      limit + "\n",
-		dir + "/memory.kmem.usage_in_bytes": "5\n",
-		dir + "/memory.stat":                "cache 1\nrss 1\ninactive_file 7\ntotal_cache 4801335296\ntotal_rss 1\ntotal_shmem 4\ntotal_inactive_file " + inactive + "\ntotal_active_file 3\n",
-	}
-}
-
-// group2 are the files of a group of cgroup v2.
-func group2(dir, current, limit, inactive string) tree {
-	return tree{
-		dir + "/memory.current": current + "\n",
-		dir + "/memory.max":     limit + "\n",
-		dir + "/memory.stat":    "anon 1000\nfile 2000\nfile_mapped 5\ninactive_anon 1\ninactive_file " + inactive + "\nactive_file 3\nslab_reclaimable 2\n",
-	}
-}
-
-// v1Tree is a node with cgroup v1; its root's working set is 4 GiB and that of
-// kubepods 3 GiB of 16.
-func v1Tree() tree {
+// nodeOf is a node whose root cgroup has a working set of 4 GiB; that of version 2 has no memory.current.
+func nodeOf(v kernelfiletest.Version, kubepods string, group kernelfiletest.Group) tree {
+	mount := v.Mount()
+	v.Add(mount, "", kernelfiletest.Group{Usage: 6 * gib, Anonymous: 3 * gib, File: 3 * gib, InactiveFile: 2 * gib, Limit: "9223372036854771712"})
+	delete(mount, "memory.current")
+	group.ActiveFile, group.Kernel, group.SlabReclaimable = 3, 5, 2
+	v.Add(mount, kubepods, group)
 	all := procTree()
-	maps.Copy(all, group1("sys/fs/cgroup/memory", "6442450944", "9223372036854771712", "2147483648"))
-	maps.Copy(all, group1("sys/fs/cgroup/memory/kubepods", "4294967296", "17179869184", "1073741824"))
+	maps.Copy(all, mount.Below(cgroupRoot[1:]))
 	return all
 }
 
-// hybridTree is v1Tree with a unified hierarchy that accounts for nothing.
-func hybridTree() tree {
-	all := v1Tree()
-	all["sys/fs/cgroup/unified/cgroup.controllers"] = "\n"
-	return all
+// threeOf16 is a kubepods cgroup with a working set of 3 GiB of 16.
+func threeOf16() kernelfiletest.Group {
+	return kernelfiletest.Group{Usage: 4 * gib, InactiveFile: gib, Limit: "17179869184"}
 }
 
-// v2Tree is the same node with cgroup v2, whose root has no memory.current.
-func v2Tree() tree {
-	all := procTree()
-	all["sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io memory pids\n"
-	all["sys/fs/cgroup/memory.stat"] = "anon 3221225472\nfile 3221225472\nkernel_stack 5\ninactive_file 2147483648\n"
-	maps.Copy(all, group2("sys/fs/cgroup/kubepods.slice", "4294967296", "17179869184", "1073741824"))
-	return all
-}
+func v1Tree() tree     { return nodeOf(kernelfiletest.V1, "kubepods", threeOf16()) }
+func hybridTree() tree { return nodeOf(kernelfiletest.Hybrid, "kubepods", threeOf16()) }
+func v2Tree() tree     { return nodeOf(kernelfiletest.V2, "kubepods.slice", threeOf16()) }
 
 // spoils are the ways in which a file of the node can be at fault.
 func spoils() map[string]kernelfiletest.Spoil {

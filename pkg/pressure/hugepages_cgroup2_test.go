@@ -38,9 +38,7 @@ func TestCgroup2HugepagesReserved(t *testing.T) {
 	}
 	reserve := func(pages int) {
 		t.Helper()
-		if err := os.WriteFile(file, fmt.Append(nil, pages), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, fmt.Append(nil, pages), 0o644))
 		// The kernel reserves as many as it finds, and calls that a success.
 		if content, err := os.ReadFile(file); err != nil || string(bytes.TrimSpace(content)) != fmt.Sprint(pages) {
 			t.Fatalf("requested %d huge pages, there are %q, %v", pages, content, err)

@@ -2,11 +2,9 @@ package pressure
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // moment returns a fixed time plus an offset.
@@ -38,118 +36,68 @@ func softMemory(line int64, grace time.Duration) Threshold {
 	return Threshold{Signal: MemoryAvailable, Quantity: Absolute(line), Grace: grace}
 }
 
-// state is what a verdict says, without the figures.
-type state struct {
-	Holding, Waiting []string
-	Unknown          []Signal
-	Stale            bool
-}
-
-func stateOf(v Verdict) state {
-	s := state{Stale: v.Stale, Unknown: append([]Signal(nil), v.Unknown...)}
+// said is what a verdict says, without the figures: "hard" and "soft" hold, "(soft)" waits.
+func said(v Verdict) string {
+	var words []string
+	word := func(hard bool) string { return map[bool]string{true: "hard", false: "soft"}[hard] }
 	for _, p := range v.Pressures {
-		s.Holding = append(s.Holding, p.Threshold.String())
+		words = append(words, word(p.Threshold.Hard))
 	}
 	for _, p := range v.Waiting {
-		s.Waiting = append(s.Waiting, p.Threshold.String())
+		words = append(words, "("+word(p.Threshold.Hard)+")")
 	}
-	return s
+	for _, s := range v.Unknown {
+		words = append(words, s.String()+"?")
+	}
+	if v.Stale {
+		words = append(words, "stale")
+	}
+	return strings.Join(words, " ")
 }
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	const soft, hard = "memory.available<200 (soft)", "memory.available<100 (hard)"
+	const unknown, unread = -1, "memory.available?"
+	soft, reclaiming := softMemory(200, 10*time.Second), hardMemory(100)
+	reclaiming.MinReclaim = Absolute(50)
 	type step struct {
-		sample *Sample
-		want   state
+		at        float64 // seconds
+		available int64
+		want      string
 	}
-	tests := []struct {
-		name       string
+	for name, test := range map[string]struct {
 		thresholds []Threshold
 		steps      []step
 	}{
-		{
-			name:       "a threshold is met strictly below its line",
-			thresholds: []Threshold{hardMemory(100)},
-			steps: []step{
-				{memoryAt(0, 100), state{}},
-				{memoryAt(1*time.Second, 99), state{Holding: []string{hard}}},
-				{memoryAt(2*time.Second, 100), state{}},
-			},
+		"a threshold is met strictly below its line": {[]Threshold{hardMemory(100)}, []step{{0, 100, ""}, {1, 99, "hard"}, {2, 100, ""}}},
+		"a soft threshold waits for its grace period and a break starts it anew": {
+			[]Threshold{soft}, []step{{0, 150, "(soft)"}, {9, 150, "(soft)"}, {9.5, 250, ""}, {11, 150, "(soft)"}, {21, 150, "soft"}},
 		},
-		{
-			name:       "a soft threshold waits for its grace period and a break starts it anew",
-			thresholds: []Threshold{softMemory(200, 10*time.Second)},
-			steps: []step{
-				{memoryAt(0, 150), state{Waiting: []string{soft}}},
-				{memoryAt(9*time.Second, 150), state{Waiting: []string{soft}}},
-				{memoryAt(9500*time.Millisecond, 250), state{}},
-				{memoryAt(11*time.Second, 150), state{Waiting: []string{soft}}},
-				{memoryAt(21*time.Second, 150), state{Holding: []string{soft}}},
-			},
+		"a soft timer survives one missing sample and not two": {
+			[]Threshold{soft}, []step{{0, 150, "(soft)"}, {5, unknown, unread}, {10, 150, "soft"}, {11, unknown, unread}, {12, unknown, unread}, {13, 150, "(soft)"}},
 		},
-		{
-			name:       "a soft timer survives one missing sample and not two",
-			thresholds: []Threshold{softMemory(200, 10*time.Second)},
-			steps: []step{
-				{memoryAt(0, 150), state{Waiting: []string{soft}}},
-				{memoryUnknownAt(5 * time.Second), state{Unknown: []Signal{MemoryAvailable}}},
-				{memoryAt(10*time.Second, 150), state{Holding: []string{soft}}},
-				{memoryUnknownAt(11 * time.Second), state{Unknown: []Signal{MemoryAvailable}}},
-				{memoryUnknownAt(12 * time.Second), state{Unknown: []Signal{MemoryAvailable}}},
-				{memoryAt(13*time.Second, 150), state{Waiting: []string{soft}}},
-			},
+		"minimum reclaim keeps a threshold that held, and only that": {
+			[]Threshold{reclaiming}, []step{{0, 120, ""}, {1, 90, "hard"}, {2, 149, "hard"}, {3, 150, ""}, {4, 120, ""}},
 		},
-		{
-			name: "minimum reclaim keeps a threshold that held, and only that",
-			thresholds: []Threshold{{
-				Signal: MemoryAvailable, Quantity: Absolute(100), Hard: true, MinReclaim: Absolute(50),
-			}},
-			steps: []step{
-				{memoryAt(0, 120), state{}},
-				{memoryAt(1*time.Second, 90), state{Holding: []string{hard}}},
-				{memoryAt(2*time.Second, 149), state{Holding: []string{hard}}},
-				{memoryAt(3*time.Second, 150), state{}},
-				{memoryAt(4*time.Second, 120), state{}},
-			},
+		"hard comes before soft": {[]Threshold{soft, hardMemory(100)}, []step{{0, 50, "hard (soft)"}, {10, 50, "hard soft"}}},
+		"a sample that is not newer is stale": {
+			[]Threshold{hardMemory(100)}, []step{{1, 500, ""}, {1, 50, "stale"}, {0, 50, "stale"}, {2, 50, "hard"}},
 		},
-		{
-			name:       "hard comes before soft",
-			thresholds: []Threshold{softMemory(200, time.Second), hardMemory(100)},
-			steps: []step{
-				{memoryAt(0, 50), state{Holding: []string{hard}, Waiting: []string{soft}}},
-				{memoryAt(1*time.Second, 50), state{Holding: []string{hard, soft}}},
-			},
+		"a signal that is absent is neither unknown nor pressure": {
+			[]Threshold{{Signal: NodeFSInodesFree, Quantity: Absolute(100), Hard: true}}, []step{{0, 0, ""}},
 		},
-		{
-			name:       "a sample that is not newer is stale",
-			thresholds: []Threshold{hardMemory(100)},
-			steps: []step{
-				{memoryAt(time.Second, 500), state{}},
-				{memoryAt(time.Second, 50), state{Stale: true}},
-				{memoryAt(0, 50), state{Stale: true}},
-				{memoryAt(2*time.Second, 50), state{Holding: []string{hard}}},
-			},
-		},
-		{
-			name: "a signal that is absent is neither unknown nor pressure",
-			thresholds: []Threshold{{
-				Signal: NodeFSInodesFree, Quantity: Absolute(100), Hard: true,
-			}},
-			steps: []step{{memoryAt(0, 0), state{}}},
-		},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			judge := NewJudge(JudgeOptions{Thresholds: test.thresholds})
-			for i, s := range test.steps {
-				verdict := judge.Judge(s.sample)
-				if diff := cmp.Diff(s.want, stateOf(verdict), cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("step %d (-want +got):\n%s", i, diff)
-				}
+	} {
+		judge := NewJudge(JudgeOptions{Thresholds: test.thresholds})
+		for _, step := range test.steps {
+			at := time.Duration(step.at * float64(time.Second))
+			sample := memoryAt(at, step.available)
+			if step.available == unknown {
+				sample = memoryUnknownAt(at)
 			}
-		})
+			if got := said(judge.Judge(sample)); got != step.want {
+				t.Errorf("%s: after %v: %q, want %q", name, at, got, step.want)
+			}
+		}
 	}
 }
 
@@ -178,45 +126,16 @@ func TestInvariant01UnknownIsNeverPressure(t *testing.T) {
 	}
 }
 
-// Every phase of a soft threshold with minimum reclaim is reached and left.
-func TestJudgeReachesAndLeavesEveryPhase(t *testing.T) {
-	t.Parallel()
-	threshold := softMemory(200, 2*time.Second)
-	threshold.MinReclaim = Absolute(100)
-	judge := NewJudge(JudgeOptions{Thresholds: []Threshold{threshold}})
-	seen := map[[2]phase]bool{}
-	before := judge.lines[0].phase
-	for i, available := range []int64{500, 150, 250, 150, 150, 150, 250, 350, 150} {
-		judge.Judge(memoryAt(time.Duration(i)*time.Second, available))
-		seen[[2]phase{before, judge.lines[0].phase}] = true
-		before = judge.lines[0].phase
-	}
-	want := map[[2]phase]bool{
-		{calm, calm}: true, {calm, waiting}: true, {waiting, calm}: true, {waiting, waiting}: true,
-		{waiting, holding}: true, {holding, holding}: true, {holding, calm}: true,
-	}
-	if diff := cmp.Diff(want, seen); diff != "" {
-		t.Errorf("transitions (-want +got):\n%s", diff)
-	}
-}
-
 func TestUnderOutlivesTheLastMetByTheTransitionPeriod(t *testing.T) {
 	t.Parallel()
 	judge := NewJudge(JudgeOptions{Thresholds: []Threshold{hardMemory(100)}, Transition: time.Minute})
 	for _, step := range []struct {
-		at        time.Duration
-		available int64
-		under     bool
-	}{
-		{0, 500, false},
-		{1 * time.Second, 50, true},
-		{2 * time.Second, 500, true},
-		{60 * time.Second, 500, true},
-		{61 * time.Second, 500, false},
-	} {
-		verdict := judge.Judge(memoryAt(step.at, step.available))
+		at, available int64
+		under         bool
+	}{{0, 500, false}, {1, 50, true}, {2, 500, true}, {60, 500, true}, {61, 500, false}} {
+		verdict := judge.Judge(memoryAt(time.Duration(step.at)*time.Second, step.available))
 		if got := verdict.Under[MemoryAvailable]; got != step.under {
-			t.Errorf("after %v: under = %v, want %v", step.at, got, step.under)
+			t.Errorf("after %d s: under = %v, want %v", step.at, got, step.under)
 		}
 	}
 }
@@ -233,24 +152,6 @@ func TestPressureFigures(t *testing.T) {
 	p := verdict.Pressures[0]
 	if p.Line != 100 || p.Target != 150 || p.Deficit() != 60 || !p.Since.Equal(moment(0)) {
 		t.Errorf("line %d target %d deficit %d since %v, want 100, 150, 60, %v", p.Line, p.Target, p.Deficit(), p.Since, moment(0))
-	}
-}
-
-// The kubelet's float32 percentages, to the byte (research: api/types.go).
-func TestFractionRoundsAsTheKubelet(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		fraction float32
-		capacity int64
-		want     int64
-	}{
-		{float32(10) / 100, 107374182400, 10737418400},
-		{float32(15) / 100, 107374182400, 16106128000},
-		{float32(10.5) / 100, 1 << 30, 112742888},
-	} {
-		if got := Fraction(test.fraction).Of(test.capacity); got != test.want {
-			t.Errorf("%v of %d = %d, want %d", test.fraction, test.capacity, got, test.want)
-		}
 	}
 }
 

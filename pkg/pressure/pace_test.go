@@ -18,24 +18,20 @@ func TestPacerFollowsHeadroom(t *testing.T) {
 	t.Parallel()
 	pacing := Pacing{Min: 10 * time.Millisecond, Max: time.Second}
 	thresholds := []Threshold{hardMemory(gibibyte)}
-	for _, test := range []struct {
-		name   string
+	for name, test := range map[string]struct {
 		sample *Sample
 		want   time.Duration
 	}{
-		{"far away: the longest pause", memoryBytes(0, 20*gibibyte), time.Second},
-		{"600 MiB at 6 GiB/s", memoryBytes(0, gibibyte+600<<20), 600 * time.Second / (6 * 1024)},
-		{"just above the line: the shortest pause", memoryBytes(0, gibibyte+1), 10 * time.Millisecond},
-		{"below every line: only a recovery to notice", memoryBytes(0, gibibyte-1), 100 * time.Millisecond},
-		{"unknown: reading it faster does not help", memoryUnknownAt(0), time.Second},
+		"far away: the longest pause":                 {memoryBytes(0, 20*gibibyte), time.Second},
+		"600 MiB at 6 GiB/s":                          {memoryBytes(0, gibibyte+600<<20), 600 * time.Second / (6 * 1024)},
+		"just above the line: the shortest pause":     {memoryBytes(0, gibibyte+1), 10 * time.Millisecond},
+		"below every line: only a recovery to notice": {memoryBytes(0, gibibyte-1), 100 * time.Millisecond},
+		"unknown: reading it faster does not help":    {memoryUnknownAt(0), time.Second},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			got := NewPacer(pacing, thresholds).Next(test.sample)
-			if diff := got - test.want; diff > time.Millisecond || diff < -time.Millisecond {
-				t.Errorf("next sample in %v, want %v", got, test.want)
-			}
-		})
+		got := NewPacer(pacing, thresholds).Next(test.sample)
+		if (got - test.want).Abs() > time.Millisecond {
+			t.Errorf("%s: next sample in %v, want %v", name, got, test.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -112,8 +113,8 @@ func TestSample(t *testing.T) {
 }
 
 // TestUnknownIsNeverZero spoils, one by one, each file that a signal is read from: the
-// signal is Unknown, its error names the file, and no other signal is affected. The same
-// fault makes Open fail.
+// signal is Unknown until the file is back, its error names the file, and no other signal is affected. The same
+// fault makes Open fail, which leaves no file open: a configuration that cannot be applied is retried repeatedly.
 func TestUnknownIsNeverZero(t *testing.T) {
 	t.Parallel()
 	const v1, v2 = "sys/fs/cgroup/memory", "sys/fs/cgroup"
@@ -124,7 +125,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 		return append(files, "proc/meminfo")
 	}
 	root1, root2 := cgroup(v1, "usage_in_bytes", "stat"), cgroup(v2, "stat")
-	sources := []struct {
+	for _, source := range []struct {
 		node    func() tree
 		options Options
 		signal  Signal
@@ -132,6 +133,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	}{
 		{procTree, Options{}, MemoryAvailable, []string{"proc/meminfo"}},
 		{procTree, Options{}, PIDAvailable, []string{"proc/loadavg"}},
+		{procTree, Options{}, MemoryStall, []string{"proc/pressure/memory"}},
 		{v1Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, root1},
 		{v2Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, root2},
 		{v1Tree, Options{}, KubeletMemoryAvailable, root1},
@@ -139,58 +141,42 @@ func TestUnknownIsNeverZero(t *testing.T) {
 		{v1Tree, Options{Kubepods: "/kubepods"}, AllocatableMemoryAvailable, cgroup(v1+"/kubepods", "limit_in_bytes", "stat", "usage_in_bytes", "kmem.usage_in_bytes")},
 		{v1Tree, Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet}, AllocatableMemoryAvailable, cgroup(v1+"/kubepods", "usage_in_bytes", "limit_in_bytes", "stat")},
 		{v2Tree, Options{Kubepods: "/kubepods.slice"}, AllocatableMemoryAvailable, cgroup(v2+"/kubepods.slice", "current", "max", "stat")},
-	}
-	for _, source := range sources {
+	} {
 		for _, file := range source.files {
 			for name, spoil := range spoils() {
 				t.Run(source.signal.String()+"/"+file+"/"+name, func(t *testing.T) {
 					t.Parallel()
-					options := source.options
-					options.HostRoot = source.node().Plant(t)
-					options.Signals = []Signal{source.signal, NodeFSAvailable}
-					n := mustOpen(t, options, fakeSystem())
-					spoil(t, filepath.Join(options.HostRoot, file))
+					options, node := source.options, source.node()
+					options.HostRoot, options.Signals = node.Plant(t), []Signal{source.signal, NodeFSAvailable}
+					n, path := mustOpen(t, options, fakeSystem()), filepath.Join(options.HostRoot, file)
+					spoil(t, path)
 					_ = n.Close() // unlike a kernel file, a regular file outlives its name
 					s := n.Sample(moment(0))
 					seen := s.Of(source.signal)
-					if seen.State != Unknown || seen.Available != 0 || seen.Capacity != 0 {
-						t.Errorf("%s is %+v; want it unknown", source.signal, seen)
-					}
-					if seen.Err == nil || !strings.Contains(seen.Err.Error(), filepath.Base(file)) {
-						t.Errorf("the error is %v; want one that names %s", seen.Err, file)
+					if seen.State != Unknown || seen.Available != 0 || seen.Capacity != 0 || seen.Err == nil || !strings.Contains(seen.Err.Error(), filepath.Base(file)) {
+						t.Errorf("%s is %+v; want it unknown, and %s named", source.signal, seen, file)
 					}
 					if other := s.Of(NodeFSAvailable); other.State != Known {
 						t.Errorf("nodefs.available is %+v; want it known", other)
 					}
-					if again, err := open(options, fakeSystem()); err == nil {
-						t.Errorf("opened a node whose %s is spoilt", file)
+					_ = n.Close()
+					again, err := open(options, fakeSystem())
+					if noPSI := source.signal == MemoryStall && name == "missing"; (err == nil) != noPSI {
+						t.Errorf("opened a node whose %s is spoilt: %v", file, err)
+					}
+					if err != nil && len(kernelfiletest.OpenBelow(t, options.HostRoot)) > 0 {
+						t.Errorf("%q stay open", kernelfiletest.OpenBelow(t, options.HostRoot))
+					}
+					if err == nil {
 						_ = again.Close()
+					}
+					kernelfiletest.Put(t, path, node[file])
+					s = n.Sample(moment(time.Second))
+					if seen := s.Of(source.signal); seen.State != Known {
+						t.Errorf("when the file is back, %s is %+v", source.signal, seen)
 					}
 				})
 			}
-		}
-	}
-}
-
-// TestFailedOpenLeavesNothingOpen: a configuration that cannot be applied is retried
-// repeatedly.
-func TestFailedOpenLeavesNothingOpen(t *testing.T) {
-	t.Parallel()
-	for file, signal := range map[string]Signal{
-		"sys/fs/cgroup/memory/memory.usage_in_bytes":          MemoryAvailable,
-		"sys/fs/cgroup/memory/kubepods/memory.limit_in_bytes": AllocatableMemoryAvailable,
-		"proc/pressure/memory":                                MemoryStall,
-		"proc/loadavg":                                        PIDAvailable,
-	} {
-		root := v1Tree().Plant(t)
-		options := Options{HostRoot: root, Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: []Signal{signal}}
-		_ = mustOpen(t, options, fakeSystem()).Close()
-		kernelfiletest.Put(t, filepath.Join(root, file), "no number\n")
-		if _, err := open(options, fakeSystem()); err == nil {
-			t.Errorf("%s: opened", file)
-		}
-		for _, left := range kernelfiletest.OpenBelow(t, root) {
-			t.Errorf("%s is at fault, and %s stays open", file, left)
 		}
 	}
 }
@@ -201,7 +187,7 @@ func TestFailedOpenLeavesNothingOpen(t *testing.T) {
 func TestHugePagesAreNotAvailable(t *testing.T) {
 	t.Parallel()
 	const size = "HugePages_Total:       3\nHugepagesize:       2048 kB\n"
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		lines   string      // what follows on MemTotal and MemAvailable
 		want    Observation // by the working set
 		kernel  int64       // the capacity by the kernel's definition
@@ -219,36 +205,23 @@ func TestHugePagesAreNotAvailable(t *testing.T) {
 		"pages instead of kB":          {lines: "Hugetlb: 3\n", wantErr: "instead of kB"},
 		"cut off where it may stand":   {lines: "Hugetlb: 83", wantErr: "no end"},
 		"cut off before it may follow": {lines: "HugePages_To", wantErr: "no end"},
-	}
-	for name, tc := range tests {
+	} {
 		for version, node := range map[string]tree{"v1": v1Tree(), "v2": v2Tree()} {
-			t.Run(name+"/"+version, func(t *testing.T) {
-				t.Parallel()
-				node["proc/meminfo"] = "MemTotal: 25165824 kB\nMemAvailable: 1048576 kB\n" + tc.lines
-				options := Options{Signals: []Signal{MemoryAvailable}, HostRoot: node.Plant(t)}
-				sampled := func() Observation {
-					sample := mustOpen(t, options, fakeSystem()).Sample(moment(0))
-					return sample.Of(MemoryAvailable)
+			node["proc/meminfo"] = "MemTotal: 25165824 kB\nMemAvailable: 1048576 kB\n" + tc.lines
+			options := Options{Signals: []Signal{MemoryAvailable, KubeletMemoryAvailable}, HostRoot: node.Plant(t)}
+			if tc.wantErr != "" {
+				_, err := open(options, fakeSystem())
+				kernelfiletest.CheckNumber(t, 0, err, 0, tc.wantErr)
+				continue
+			}
+			for definition, want := range map[MemoryDefinition]Observation{Kernel: known(gib, tc.kernel), WorkingSet: tc.want} {
+				options.MemoryAvailable = definition
+				s := mustOpen(t, options, fakeSystem()).Sample(moment(0))
+				if s.Of(MemoryAvailable) != want || s.Of(KubeletMemoryAvailable) != tc.want {
+					t.Errorf("%s, %s, by %s: got %+v, want %+v; the kubelet's %+v, want %+v",
+						name, version, definition, s.Of(MemoryAvailable), want, s.Of(KubeletMemoryAvailable), tc.want)
 				}
-				if tc.wantErr != "" {
-					_, err := open(options, fakeSystem())
-					kernelfiletest.CheckNumber(t, 0, err, 0, tc.wantErr)
-					return
-				}
-				if seen := sampled(); seen != known(gib, tc.kernel) {
-					t.Errorf("by the kernel's definition: got %+v, want a capacity of %d", seen, tc.kernel)
-				}
-				options.Signals = []Signal{KubeletMemoryAvailable, MemoryAvailable}
-				options.MemoryAvailable = WorkingSet
-				if seen := sampled(); seen != tc.want {
-					t.Errorf("by the working set: got %+v, want %+v", seen, tc.want)
-				}
-				options.Signals, options.MemoryAvailable = []Signal{KubeletMemoryAvailable}, Kernel
-				sample := mustOpen(t, options, fakeSystem()).Sample(moment(0))
-				if seen := sample.Of(KubeletMemoryAvailable); seen != tc.want {
-					t.Errorf("kubeletMemory.available: got %+v, want %+v", seen, tc.want)
-				}
-			})
+			}
 		}
 	}
 }
@@ -259,18 +232,15 @@ func TestMemoryByBothMeasures(t *testing.T) {
 	t.Parallel()
 	both := []Signal{MemoryAvailable, KubeletMemoryAvailable}
 	for name, tc := range map[string]struct {
-		file    string
-		content string
-		unknown Signal
+		file, content string
+		unknown       Signal
 	}{
 		"the root cgroup is unread": {"sys/fs/cgroup/memory/memory.stat", "", KubeletMemoryAvailable},
 		"MemAvailable is missing":   {"proc/meminfo", "MemTotal: 25165824 kB\nHugetlb: 0 kB\n", MemoryAvailable},
 	} {
 		root := v1Tree().Plant(t)
 		n := mustOpen(t, Options{HostRoot: root, Signals: both}, fakeSystem())
-		if err := os.WriteFile(filepath.Join(root, tc.file), []byte(tc.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kernelfiletest.Put(t, filepath.Join(root, tc.file), tc.content)
 		_ = n.Close()
 		s := n.Sample(moment(0))
 		for _, signal := range both {
@@ -278,26 +248,6 @@ func TestMemoryByBothMeasures(t *testing.T) {
 				t.Errorf("%s: %v is %+v", name, signal, seen)
 			}
 		}
-	}
-}
-
-// TestRecovers: a file that fails for a while is read again when it is restored.
-func TestRecovers(t *testing.T) {
-	t.Parallel()
-	root := procTree().Plant(t)
-	path := filepath.Join(root, "proc/meminfo")
-	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryAvailable}}, fakeSystem())
-	if err := os.Truncate(path, 0); err != nil {
-		t.Fatal(err)
-	}
-	s := n.Sample(moment(0))
-	if got := s.Of(MemoryAvailable); got.State != Unknown || !errors.Is(got.Err, kernelfile.ErrEmpty) {
-		t.Errorf("while the file is empty: %+v", got)
-	}
-	kernelfiletest.Put(t, path, meminfoText)
-	s = n.Sample(moment(time.Second))
-	if got := s.Of(MemoryAvailable); got != known(22*gib, 24*gib-6*mib) {
-		t.Errorf("when it is back: %+v", got)
 	}
 }
 
@@ -310,7 +260,8 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		return all
 	}
-	memory := Options{Signals: []Signal{MemoryAvailable}}
+	wants := func(signals ...Signal) Options { return Options{Signals: signals} }
+	memory := wants(MemoryAvailable)
 	for name, tc := range map[string]struct {
 		node    tree
 		options Options
@@ -321,13 +272,11 @@ func TestOpenRefuses(t *testing.T) {
 		"more than there is":                   {tree{"proc/meminfo": "MemTotal: 5 kB\nMemAvailable: 6 kB\n"}, memory, []string{"memory.available", "proc/meminfo", "above MemTotal"}},
 		"no MemAvailable":                      {tree{"proc/meminfo": "MemTotal: 5 kB\nMemFree: 4 kB\n"}, memory, []string{"memory.available", "proc/meminfo"}},
 		"no cgroups":                           {procTree(), Options{MemoryAvailable: WorkingSet, Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "no cgroup accounts for memory"}},
-		"no cgroups, by the kubelet's measure": {procTree(), Options{Signals: Signals()}, []string{"kubeletMemory.available", "no cgroup accounts for memory"}},
+		"no cgroups, by the kubelet's measure": {procTree(), wants(Signals()...), []string{"kubeletMemory.available", "no cgroup accounts for memory"}},
 		"no such kubepods":                     {v1Tree(), Options{Kubepods: "/other", Signals: []Signal{AllocatableMemoryAvailable}}, []string{"allocatableMemory.available", "memory/other"}},
-		"no kubelet":                           {without("var/lib/kubelet"), Options{Signals: []Signal{NodeFSAvailable}}, []string{"nodefs", "var/lib/kubelet"}},
-		"no limits of PIDs": {
-			without("proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"), Options{Signals: []Signal{PIDAvailable}}, []string{"pid.available", "proc/sys/kernel"},
-		},
-		"no such signal": {v1Tree(), Options{Signals: []Signal{200}}, []string{"unknown signal"}},
+		"no kubelet":                           {without("var/lib/kubelet"), wants(NodeFSAvailable), []string{"nodefs", "var/lib/kubelet"}},
+		"no limits of PIDs":                    {without("proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"), wants(PIDAvailable), []string{"pid.available", "proc/sys/kernel"}},
+		"no such signal":                       {v1Tree(), wants(200), []string{"unknown signal"}},
 	} {
 		tc.options.HostRoot = tc.node.Plant(t)
 		_, err := open(tc.options, fakeSystem())
@@ -358,8 +307,8 @@ func TestThisMachine(t *testing.T) {
 	}
 	for _, root := range []string{"", "/"} {
 		fine(Options{HostRoot: root}, MemoryAvailable)
-		if !readable("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/memory/memory.stat") {
-			t.Log("SKIP: no cgroup accounts for memory here")
+		if _, err := kernelfile.HierarchyOf(cgroupRoot); err != nil {
+			t.Logf("SKIP: %v", err)
 			continue
 		}
 		fine(Options{HostRoot: root, MemoryAvailable: WorkingSet}, MemoryAvailable, KubeletMemoryAvailable)
@@ -370,39 +319,19 @@ func TestThisMachine(t *testing.T) {
 		t.Error(err)
 	}
 	fine(Options{HostRoot: procTree().Plant(t)}, NodeFSAvailable, ImageFSAvailable)
-}
-
-func readable(paths ...string) bool {
-	for _, path := range paths {
-		if _, err := os.ReadFile(path); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-func benchmarkSample(b *testing.B, options Options) {
-	b.Helper()
-	n := mustOpen(b, options, kernel())
-	last := options.Signals[min(1, len(options.Signals)-1)]
-	b.ReportAllocs()
-	for b.Loop() {
-		if s := n.Sample(moment(0)); s.Of(last).State != Known {
-			b.Fatal(s.Of(last).Err)
-		}
+	if _, err := (&Options{}).readCPULists(&bytes.Buffer{}); err != nil {
+		t.Error(err)
 	}
 }
 
 func BenchmarkSampleMemory(b *testing.B) {
-	benchmarkSample(b, Options{Signals: []Signal{MemoryAvailable}})
-}
-
-func BenchmarkSampleKubeletMemory(b *testing.B) {
-	benchmarkSample(b, Options{Signals: []Signal{MemoryAvailable, KubeletMemoryAvailable}})
-}
-
-func BenchmarkSampleEverything(b *testing.B) {
-	benchmarkSample(b, Options{HostRoot: v1Tree().Plant(b), Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals()})
+	n := mustOpen(b, Options{Signals: []Signal{MemoryAvailable}}, kernel())
+	b.ReportAllocs()
+	for b.Loop() {
+		if s := n.Sample(moment(0)); s.Of(MemoryAvailable).State != Known {
+			b.Fatal(s.Of(MemoryAvailable).Err)
+		}
+	}
 }
 
 // TestSampleMemoryAllocatesNothing: it is read every 10 ms on a node in trouble.

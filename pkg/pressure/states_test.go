@@ -10,32 +10,34 @@ import (
 
 func (p phase) String() string { return [...]string{"calm", "waiting", "holding"}[p] }
 
-// inputs are all readings that a sample can have for a soft threshold of 200, with a grace
-// period of 10 s and a minimum reclaim of 50, and for the hard one of 100 behind it. The
-// time is since the previous sample.
-func inputs() map[string]func(at time.Duration) (*Sample, time.Duration) {
-	const step = time.Second
-	known := func(available int64) func(time.Duration) (*Sample, time.Duration) {
-		return func(at time.Duration) (*Sample, time.Duration) { return memoryAt(at+step, available), step }
-	}
-	return map[string]func(at time.Duration) (*Sample, time.Duration){
-		"far above":            known(900),
-		"above, below target":  known(220),
-		"below":                known(150),
-		"below, grace over":    func(at time.Duration) (*Sample, time.Duration) { return memoryAt(at+11*step, 150), 11 * step },
-		"below hard":           known(50),
-		"unknown":              func(at time.Duration) (*Sample, time.Duration) { return memoryUnknownAt(at + step), step },
-		"absent":               func(at time.Duration) (*Sample, time.Duration) { return memoryAbsentAt(at + step), step },
-		"not newer":            func(at time.Duration) (*Sample, time.Duration) { return memoryAt(at, 50), 0 },
-		"older, clock or not":  func(at time.Duration) (*Sample, time.Duration) { return memoryAt(at-time.Hour, 50), 0 },
-		"the hour has changed": func(at time.Duration) (*Sample, time.Duration) { return memoryAt(at+time.Hour, 900), time.Hour },
-	}
+// input is a sample so long after the previous one.
+type input struct {
+	after  time.Duration
+	sample func(at time.Duration) *Sample
 }
 
-func memoryAbsentAt(offset time.Duration) *Sample {
-	s := memoryAt(offset, 0)
-	s.Observations[MemoryAvailable] = Observation{State: Absent}
-	return s
+// inputs are all readings that a sample can have for a soft threshold of 200, with a grace
+// period of 10 s and a minimum reclaim of 50, and for the hard one of 100 behind it.
+func inputs() []input {
+	const step = time.Second
+	of := func(available int64) func(time.Duration) *Sample {
+		return func(at time.Duration) *Sample { return memoryAt(at, available) }
+	}
+	absent := func(at time.Duration) *Sample {
+		return &Sample{Time: moment(at), Observations: [SignalCount]Observation{{State: Absent}}}
+	}
+	return []input{
+		{step, of(900)},      // far above
+		{step, of(220)},      // above, below the target
+		{step, of(150)},      // below
+		{11 * step, of(150)}, // below, and the grace period is over
+		{step, of(50)},       // below the hard one
+		{step, memoryUnknownAt},
+		{step, absent},
+		{0, of(50)}, // not newer
+		{-time.Hour, of(50)},
+		{time.Hour, of(900)},
+	}
 }
 
 // TestEveryStateIsReachedAndLeft tries all sequences of up to four inputs from the start,
@@ -43,48 +45,42 @@ func memoryAbsentAt(offset time.Duration) *Sample {
 // phase. No others may occur, and all of them must.
 func TestEveryStateIsReachedAndLeft(t *testing.T) {
 	t.Parallel()
-	thresholds := []Threshold{
-		{Signal: MemoryAvailable, Quantity: Absolute(100), Hard: true, MinReclaim: Absolute(50)},
-		{Signal: MemoryAvailable, Quantity: Absolute(200), Grace: 10 * time.Second, MinReclaim: Absolute(50)},
+	thresholds := []Threshold{hardMemory(100), softMemory(200, 10*time.Second)}
+	for i := range thresholds {
+		thresholds[i].MinReclaim = Absolute(50)
 	}
-	const hard, soft = 0, 1
 	seen := [2]map[string]bool{{}, {}}
-	all := inputs()
-	names := slices.Sorted(maps.Keys(all))
-	var walk func(row []string)
-	walk = func(row []string) {
-		if len(row) > 0 {
-			judge, at := NewJudge(JudgeOptions{Thresholds: thresholds}), time.Hour
-			var before [2]phase
-			for _, name := range row {
-				before = [2]phase{judge.lines[hard].phase, judge.lines[soft].phase}
-				sample, took := all[name](at)
-				judge.Judge(sample)
-				at += took
-			}
-			for which := range before {
-				seen[which][fmt.Sprintf("%v to %v", before[which], judge.lines[which].phase)] = true
-			}
+	var walk func(row []input)
+	walk = func(row []input) {
+		judge, at := NewJudge(JudgeOptions{Thresholds: thresholds}), time.Hour
+		var before [2]phase
+		for _, next := range row {
+			before = [2]phase{judge.lines[0].phase, judge.lines[1].phase}
+			judge.Judge(next.sample(at + next.after))
+			at += max(0, next.after)
+		}
+		for which := range before {
+			seen[which][fmt.Sprintf("%v to %v", before[which], judge.lines[which].phase)] = true
 		}
 		if len(row) == 4 {
 			return
 		}
-		for _, name := range names {
-			walk(append(slices.Clone(row), name))
+		for _, next := range inputs() {
+			walk(append(slices.Clone(row), next))
 		}
 	}
-	walk(nil)
-	want := [2][]string{
-		hard: {"calm to calm", "calm to holding", "holding to calm", "holding to holding"},
-		soft: {
-			"calm to calm", "calm to waiting",
-			"holding to calm", "holding to holding",
+	for _, first := range inputs() {
+		walk([]input{first})
+	}
+	for which, want := range [2][]string{
+		{"calm to calm", "calm to holding", "holding to calm", "holding to holding"},
+		{
+			"calm to calm", "calm to waiting", "holding to calm", "holding to holding",
 			"waiting to calm", "waiting to holding", "waiting to waiting",
 		},
-	}
-	for which := range want {
-		if got := slices.Sorted(maps.Keys(seen[which])); !slices.Equal(got, want[which]) {
-			t.Errorf("%v: transitions %q, want %q", thresholds[which], got, want[which])
+	} {
+		if got := slices.Sorted(maps.Keys(seen[which])); !slices.Equal(got, want) {
+			t.Errorf("%v: transitions %q, want %q", thresholds[which], got, want)
 		}
 	}
 }

@@ -1,28 +1,9 @@
 package pressure
 
 import (
-	"bytes"
 	"os"
 	"testing"
 )
-
-func TestFreeOnCPULists(t *testing.T) {
-	t.Parallel()
-	node := procTree()
-	node["proc/zoneinfo"] = "  pagesets\n    cpu: 0\n              count:    3\n"
-	lists := func(hostRoot string) (int64, error) {
-		return (&Options{HostRoot: hostRoot}).readCPULists(&bytes.Buffer{})
-	}
-	if got, err := lists(node.Plant(t)); err != nil || got != 3*int64(os.Getpagesize()) {
-		t.Errorf("got %d, %v; want three pages", got, err)
-	}
-	if got, err := lists(t.TempDir()); err == nil {
-		t.Errorf("a file that is not there reads as %d", got)
-	}
-	if _, err := lists("/"); err != nil {
-		t.Errorf("this machine's: %v", err)
-	}
-}
 
 // TestFaultFreedMemoryOnCPUListsIsAvailable: near a threshold what a process has freed is available
 // although MemAvailable does not show it yet. Lists that cannot be read count nothing, and far from a

@@ -6,10 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,9 +42,7 @@ func running(t *testing.T, w *Wakers) (notes, func()) {
 func newFakeWakers(t *testing.T) (w *Wakers, event, breakIt func()) {
 	t.Helper()
 	w, err := newWakers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	node, event := socket(t)
 	pods, breakIt := pipe(t)
 	w.sources = []*wakeSource{
@@ -54,9 +50,7 @@ func newFakeWakers(t *testing.T) (w *Wakers, event, breakIt func()) {
 		{WakeState{Source: WakeKubepods, Path: "a pipe", Window: windowPrivileged}, pods},
 	}
 	for _, s := range w.sources {
-		if err := w.watch(s.file, sourceEvents); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.watch(s.file, sourceEvents))
 	}
 	return w, event, breakIt
 }
@@ -132,21 +126,24 @@ func TestASourceThatEndsIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestOpenWakersOnThisMachine: an invalid file in place of the host's does not prevent wake-ups.
 func TestOpenWakersOnThisMachine(t *testing.T) {
 	t.Parallel()
 	mustTrigger(t, nodePSI)
-	w := OpenWakers("", "")
-	states := w.States()
-	_, end := running(t, w)
-	end()
-	if len(states) != len(WakeSources()) || states[0].Source != WakeNode || states[1].Source != WakeKubepods {
-		t.Fatalf("states are %+v; want one for each source", states)
-	}
-	if s := states[0]; s.Err != nil || s.Path != nodePSI || s.Window != ownWindow(t) {
-		t.Errorf("the node's state is %+v; want a trigger on %s", s, nodePSI)
-	}
-	if !errors.Is(states[1].Err, errNoKubepods) {
-		t.Errorf("the pods' state is %+v; want %v", states[1], errNoKubepods)
+	for _, root := range []string{"", tree{"proc/pressure/memory": "some avg10=0"}.Plant(t)} {
+		w := OpenWakers(root, "")
+		states := w.States()
+		_, end := running(t, w)
+		end()
+		if len(states) != len(WakeSources()) || states[0].Source != WakeNode || states[1].Source != WakeKubepods {
+			t.Fatalf("states are %+v; want one for each source", states)
+		}
+		if s := states[0]; s.Err != nil || s.Path != nodePSI || s.Window != ownWindow(t) {
+			t.Errorf("root %q: the node's state is %+v; want a trigger on %s", root, s, nodePSI)
+		}
+		if !errors.Is(states[1].Err, errNoKubepods) {
+			t.Errorf("the pods' state is %+v; want %v", states[1], errNoKubepods)
+		}
 	}
 }
 
@@ -189,172 +186,5 @@ func TestWakersWithoutPSI(t *testing.T) {
 				t.Error("something woke, or a state was told again")
 			}
 		})
-	}
-}
-
-// TestAFileThatIsPassedOver: an invalid file in place of the host's does not prevent wake-ups.
-func TestAFileThatIsPassedOver(t *testing.T) {
-	t.Parallel()
-	mustTrigger(t, nodePSI)
-	w := OpenWakers(tree{"proc/pressure/memory": "some avg10=0"}.Plant(t), "")
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
-	if s := w.States()[0]; s.Err != nil || s.Path != nodePSI {
-		t.Errorf("state is %+v; want a trigger on %s", s, nodePSI)
-	}
-}
-
-// TestTheGroupsFileIsNotWritable is the other half of the shipped DaemonSet:
-// memory.pressure of a group belongs to root.
-func TestTheGroupsFileIsNotWritable(t *testing.T) {
-	t.Parallel()
-	needUnprivileged(t)
-	mount := mounted(t, "cgroup2", "rw")
-	if mount == "" {
-		t.Skip("no cgroup v2 is mounted")
-	}
-	group := newGroup(t, mount)
-	open := func() *Wakers { return openWakers(Options{Kubepods: filepath.Base(group)}, mount, nodePSI) }
-	root := open()
-	if s := root.States()[1]; s.Err != nil || s.Path != filepath.Join(group, "memory.pressure") {
-		t.Errorf("root's state is %+v; want a trigger", s)
-	}
-	if err := root.Close(); err != nil {
-		t.Error(err)
-	}
-	var states []WakeState
-	withoutRights(t, func() error {
-		w := open()
-		states = w.States()
-		return w.Close()
-	})
-	if len(states) != 2 || states[0].Err != nil || !errors.Is(states[1].Err, unix.EACCES) {
-		t.Errorf("states without rights are %+v; want the node's trigger, and EACCES", states)
-	}
-}
-
-// BenchmarkWake is the path from the kernel's event to a sample of this machine's memory:
-// epoll, the source's goroutine, the channel, the reading. The event is a Unix socket's
-// urgent data, which takes the same path through epoll as PSI, plus one sendto. TCP would
-// sometimes add its delayed ACK.
-func BenchmarkWake(b *testing.B) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer unix.Close(ends[1])
-	w, err := newWakers()
-	if err == nil {
-		w.sources = []*wakeSource{{WakeState{Source: WakeNode}, ends[0]}}
-		err = w.watch(ends[0], sourceEvents)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	node, err := Open(Options{Signals: []Signal{MemoryAvailable}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer node.Close()
-	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan error, 1)
-	told := notes{make(chan WakeSource, 1), make(chan WakeState, 1)}
-	go func() { done <- w.Run(ctx, told) }()
-	var took []time.Duration
-	for b.Loop() {
-		at := time.Now()
-		if err := unix.Sendto(ends[1], []byte{1}, unix.MSG_OOB, nil); err != nil {
-			b.Skipf("this kernel has no urgent data on Unix sockets: %v", err)
-		}
-		<-w.Wake()
-		sample := node.Sample(time.Now())
-		took = append(took, time.Since(at))
-		<-told.woken
-		if _, _, err := unix.Recvfrom(ends[0], make([]byte, 1), unix.MSG_OOB); err != nil {
-			b.Fatal(err)
-		}
-		if sample.Of(MemoryAvailable).State != Known {
-			b.Fatal(sample.Of(MemoryAvailable).Err)
-		}
-	}
-	cancel()
-	if err := <-done; err != nil {
-		b.Error(err)
-	}
-	report(b, took, time.Microsecond, "µs")
-}
-
-// BenchmarkStall is the time from the start of a process that thrashes to the wake-up.
-// Nearly all of it is the kernel's interval: it looks at a trigger every 2 s, or ten times a
-// window with CAP_SYS_RESOURCE. A reader of the file prevents the look every 2 s: psi_show
-// in Linux' kernel/sched/psi.c updates the averages, and the work that would have done so,
-// and looked at the triggers, finds nothing to do.
-func BenchmarkStall(b *testing.B) {
-	b.Run("alone", func(b *testing.B) { benchmarkStall(b, 0) })
-	b.Run("reader=10ms", func(b *testing.B) { benchmarkStall(b, 10*time.Millisecond) })
-}
-
-func benchmarkStall(b *testing.B, readEvery time.Duration) {
-	b.Helper()
-	procs := smallGroup(b)
-	if readEvery > 0 {
-		defer readAlways(b, readEvery)()
-	}
-	var took []time.Duration
-	missed := 0
-	for b.Loop() {
-		w := OpenWakers("", "")
-		if err := w.States()[0].Err; err != nil {
-			b.Skip(err)
-		}
-		ctx, cancel := context.WithCancel(b.Context())
-		done := make(chan error, 1)
-		go func() { done <- w.Run(ctx, notes{make(chan WakeSource, 1000), make(chan WakeState, 1000)}) }()
-		stop, at, patient := thrash(b, procs), time.Now(), time.NewTimer(patience)
-		select {
-		case <-w.Wake():
-			took = append(took, time.Since(at))
-		case <-patient.C:
-			missed++
-			took = append(took, patience)
-		}
-		patient.Stop()
-		stop()
-		cancel()
-		if err := <-done; err != nil {
-			b.Error(err)
-		}
-	}
-	report(b, took, time.Millisecond, "ms")
-	b.ReportMetric(float64(missed), "missed")
-}
-
-// readAlways reads the node's PSI file at that interval until the returned function is
-// called.
-func readAlways(b *testing.B, every time.Duration) func() {
-	b.Helper()
-	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for again := time.NewTicker(every); ctx.Err() == nil; <-again.C {
-			if _, err := os.ReadFile(nodePSI); err != nil {
-				b.Error(err)
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
-}
-
-// report adds the median, the 99th percentile and the largest.
-func report(b *testing.B, took []time.Duration, unit time.Duration, name string) {
-	b.Helper()
-	if len(took) == 0 {
-		b.Fatal("nothing was measured")
-	}
-	slices.Sort(took)
-	for what, i := range map[string]int{"p50": len(took) / 2, "p99": len(took) * 99 / 100, "max": len(took) - 1} {
-		b.ReportMetric(float64(took[i])/float64(unit), what+"-"+name)
 	}
 }
