@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,10 +21,12 @@ func detailed(t *testing.T, n *realNode) *Detail {
 	p.do("shared %d", shared)
 	p.do("cache %d %s", cache, filepath.Join(disk(t), "file"))
 	tree := mustOpen(t, cgroupMount, n.kubepods)
-	d, err := tree.Detail(burstableUID)
-	for end := time.Now().Add(2 * time.Minute); err == nil && at(d.Shared) < (shared-1)*mib && time.Now().Before(end); d, err = tree.Detail(burstableUID) {
-		time.Sleep(50 * time.Millisecond) // the kernel adds up in batches
-	}
+	var d *Detail
+	var err error
+	patiently(func() bool { // the kernel adds up in batches
+		d, err = tree.Detail(burstableUID)
+		return err != nil || at(d.Shared) >= (shared-1)*mib
+	})
 	if err != nil || d.OOMKills != nil {
 		t.Fatalf("%+v, %v; want no kill", d, err)
 	}
@@ -93,12 +94,12 @@ func plantDetail(t *testing.T, v version) (*Tree, string) {
 			"memory.events":       "low 0\noom 3\noom_kill 5\n",
 		}
 	}
-	node := v.node()
+	node := v.Mount()
 	for name, content := range group {
-		node[filepath.Join(v.memoryDir(pod), name)] = content
+		node[filepath.Join(v.Dir("memory", pod), name)] = content
 	}
 	mount := node.Plant(t)
-	return mustOpen(t, mount, "kubepods"), filepath.Join(mount, v.memoryDir(pod))
+	return mustOpen(t, mount, "kubepods"), filepath.Join(mount, v.Dir("memory", pod))
 }
 
 // Each figure is that of its file, below the mount that the tree was opened with. One that is zero, missing

@@ -58,9 +58,9 @@ func TestFindKubepods(t *testing.T) {
 	}
 	for name, tc := range tests {
 		for _, version := range []version{v1, hybrid, v2} {
-			node := version.node()
+			node := version.Mount()
 			for _, group := range tc.groups {
-				node[version.memoryDir(group)] = directory
+				node[version.Dir("memory", group)] = directory
 				if version != v2 {
 					// Only the memory hierarchy counts.
 					node[filepath.Join("pids/elsewhere", group)] = directory

@@ -75,9 +75,7 @@ func (n *realNode) figure(group, file, word string) int64 {
 func figureOf(tb testing.TB, path, word string) int64 {
 	tb.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	_, after, found := strings.Cut(string(content), word)
 	number, err := strconv.ParseInt(strings.Fields(after + " -")[0], 10, 64)
 	if !found || err != nil {
@@ -140,9 +138,7 @@ func (n *realNode) open(definition pressure.MemoryDefinition) *pressure.Node {
 		Kubepods: n.kubepods, MemoryAvailable: definition,
 		Signals: []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable},
 	})
-	if err != nil {
-		n.tb.Fatal(err)
-	}
+	must(n.tb, err)
 	return reader
 }
 
@@ -190,9 +186,7 @@ func near(tb testing.TB, what string, bytes, want, slack int64) {
 func podOf(tb testing.TB, tree *Tree, uid string) Pod {
 	tb.Helper()
 	pods, err := tree.Collect(nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	for _, pod := range pods {
 		if pod.UID == uid {
 			return pod
@@ -212,9 +206,7 @@ func disk(tb testing.TB) string {
 			continue
 		}
 		dir, err := os.MkdirTemp(parent, "evictd-test-") //nolint:usetesting // not in the directory for temporary files
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, err)
 		tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 		return dir
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -93,9 +92,7 @@ func holding(t *testing.T, files ...*os.File) string {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), "sleep", "600")
 	process.ExtraFiles = files
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, process.Start())
 	t.Cleanup(func() { _ = process.Wait() })
 	return strconv.Itoa(process.Process.Pid)
 }
@@ -107,9 +104,7 @@ func (h *fakeHost) open(tb testing.TB, change func(*NodeDiskOptions)) *NodeDisk 
 		change(&options)
 	}
 	d, err := OpenNodeDisk(options)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { _ = d.Close() })
 	return d
 }
@@ -147,9 +142,7 @@ func newHostOfWeb(tb testing.TB) *fakeHost {
 func exactly(tb testing.TB, h *fakeHost, files, directories int64) FSUse {
 	tb.Helper()
 	var stat unix.Stat_t
-	if err := unix.Stat(h.root, &stat); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, unix.Stat(h.root, &stat))
 	return FSUse{
 		Bytes: files*kib32 + directories*stat.Blocks*512, BytesKnown: true,
 		Inodes: files + directories, InodesKnown: true,
@@ -162,17 +155,28 @@ func plusUse(a, b FSUse) FSUse {
 	return a
 }
 
+// ended is web without a running container.
+func ended() NodePod {
+	pod := web()
+	pod.Containers = nil
+	return pod
+}
+
 // measureOne measures web alone.
 func measureOne(tb testing.TB, d *NodeDisk) DiskUse {
 	tb.Helper()
-	uses, err := d.Measure(tb.Context(), measuredAt(), []NodePod{web()})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	return measure(tb, d, web())
+}
+
+// measure measures one pod alone.
+func measure(tb testing.TB, d *NodeDisk, pod NodePod) DiskUse {
+	tb.Helper()
+	uses, err := d.Measure(tb.Context(), measuredAt(), []NodePod{pod})
+	must(tb, err)
 	if len(uses) != 1 {
 		tb.Errorf("%d pods, want one", len(uses))
 	}
-	return uses["uid-web"]
+	return uses[pod.UID]
 }
 
 func TestNodeDiskCountsWhatIsThePods(t *testing.T) {
@@ -264,30 +268,22 @@ func TestNodeDiskLogs(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
 	const dir = "/var/log/pods/shop_web_uid-web/app/"
-	h.file("/var/lib/docker/containers/" + containerA + "/" + containerA + "-json.log")
-	h.file("/var/lib/docker/containers/" + containerA + "/" + containerA + "-json.log.1")
-	h.file("/var/lib/docker/containers/" + containerB + "/secret")
-	h.file("/elsewhere/secret")
-	h.link(dir+"0.log", "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log")
-	h.link(dir+"1.log", "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log.1")
-	h.link(dir+"2.log", "/elsewhere/secret")
-	h.link(dir+"3.log", "/var/lib/docker/containers/../../../elsewhere/secret")
-	h.link(dir+"4.log", "../../../../lib/docker/containers/"+containerB+"/secret")
-	h.link(dir+"5.log", "/var/lib/docker/containers/x")
-	h.link("/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/out", "/elsewhere")
-	pod := web()
-	pod.Containers = nil
-	uses, err := h.open(t, nil).Measure(t.Context(), measuredAt(), []NodePod{pod})
-	if err != nil {
-		t.Fatal(err)
+	const docker = "/var/lib/docker/containers/"
+	for _, path := range []string{docker + containerA + "/json.log", docker + containerA + "/json.log.1", docker + containerB + "/secret", "/elsewhere/secret"} {
+		h.file(path)
 	}
-	use := uses[pod.UID]
+	for i, target := range []string{
+		docker + containerA + "/json.log", docker + containerA + "/json.log.1", "/elsewhere/secret", docker + "../../../elsewhere/secret",
+		"../../../../lib/docker/containers/" + containerB + "/secret", docker + "x",
+	} {
+		h.link(dir+strconv.Itoa(i)+".log", target)
+	}
+	h.link("/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/out", "/elsewhere")
+	use := measure(t, h.open(t, nil), ended())
 	want := exactly(t, h, 2, 3)
 	for i := range 6 {
 		var link unix.Stat_t
-		if err := unix.Lstat(h.at(dir+strconv.Itoa(i)+".log"), &link); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Lstat(h.at(dir+strconv.Itoa(i)+".log"), &link))
 		want = plusUse(want, FSUse{Bytes: link.Blocks * 512, Inodes: 1})
 	}
 	if use.NodeFS[Logs] != want {
@@ -307,9 +303,7 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 	held := func(path string) *os.File {
 		h.file(path)
 		file, err := os.OpenFile(h.at(path), os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = file.Close() })
 		return file
 	}
@@ -320,9 +314,7 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	memfd, err := unix.MemfdCreate("not on disk", unix.MFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	memory := os.NewFile(uintptr(memfd), "memory")
 	t.Cleanup(func() { _ = memory.Close() })
 	if _, err := memory.WriteString(strings.Repeat("x", kib32)); err != nil {
@@ -340,63 +332,44 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 	}
 }
 
-// TestNodeDiskWithoutProcesses: a running pod has processes. Where none is visible, or one may not be looked
-// into, its deleted files are unknown, and the sums are the kubelet's. A pod that does not run has no open
-// files.
-func TestNodeDiskWithoutProcesses(t *testing.T) {
+// TestNodeDiskUnknownParts: a running pod has processes. Where none is visible, or one may not be looked into, its
+// deleted files are unknown, and the sums are the kubelet's. It has logs in the expected directory, too; where there
+// are none its sums are unknown. A pod that does not run has neither open files nor logs.
+func TestNodeDiskUnknownParts(t *testing.T) {
 	t.Parallel()
-	const group = "/kubepods/poduid-web/"
+	const group, all = "/kubepods/poduid-web/", partCount
 	for name, tc := range map[string]struct {
-		plant func(h *fakeHost)
-		known bool
+		plant   func(h *fakeHost)
+		unknown Part
+		reason  string
 	}{
-		"all of them are seen":     {func(*fakeHost) {}, true},
-		"one has ended":            {func(h *fakeHost) { kernelfiletest.Put(h, h.at("/proc/801/stat"), "") }, true},
-		"one may not be looked at": {func(h *fakeHost) { kernelfiletest.Put(h, h.at("/proc/801/cgroup/no file"), "") }, false},
+		"all of them are seen":     {func(*fakeHost) {}, all, ""},
+		"one has ended":            {func(h *fakeHost) { kernelfiletest.Put(h, h.at("/proc/801/stat"), "") }, all, ""},
+		"one may not be looked at": {func(h *fakeHost) { kernelfiletest.Put(h, h.at("/proc/801/cgroup/no file"), "") }, Deleted, ""},
 		"one may not be looked into": {func(h *fakeHost) {
 			h.process(900, group+containerA, "")
 			kernelfiletest.Put(h, h.at("/proc/900/fd"), "x")
-		}, false},
-		"none is seen":           {func(h *fakeHost) { kernelfiletest.Remove(h, h.at("/proc/800")) }, false},
-		"the cgroup names no id": {func(h *fakeHost) { h.process(800, group+"app", "") }, false},
+		}, Deleted, ""},
+		"none is seen":           {func(h *fakeHost) { kernelfiletest.Remove(h, h.at("/proc/800")) }, Deleted, ""},
+		"the cgroup names no id": {func(h *fakeHost) { h.process(800, group+"app", "") }, Deleted, ""},
+		"no logs": {
+			func(h *fakeHost) { kernelfiletest.Remove(h, h.at("/var/log/pods/shop_web_uid-web")) }, Logs, "no logs in /var/log/pods/shop_web_uid-web",
+		},
 	} {
 		h := newHostOfWeb(t)
 		tc.plant(h)
 		d := h.open(t, nil)
-		if use := measureOne(t, d); use.NodeFS[Deleted].BytesKnown != tc.known || use.NodeFS.Sum() != exactly(t, h, 6, 7) || use.Reason != "" {
-			t.Errorf("%s: deleted %+v, nodefs %+v, reason %q", name, use.NodeFS[Deleted], use.NodeFS.Sum(), use.Reason)
+		use, noMore := measureOne(t, d), measure(t, d, ended())
+		for p := range partCount {
+			if use.NodeFS[p].BytesKnown != (p != tc.unknown) || !noMore.NodeFS[p].BytesKnown {
+				t.Errorf("%s: %s %+v, of a pod that does not run %+v", name, p, use.NodeFS[p], noMore.NodeFS[p])
+			}
 		}
-		ended := web()
-		ended.Containers = nil
-		uses, err := d.Measure(t.Context(), measuredAt(), []NodePod{ended})
-		if use := uses[ended.UID]; err != nil || !use.NodeFS[Deleted].BytesKnown {
-			t.Errorf("%s: one that does not run: %+v, %v", name, use, err)
+		if sum := use.NodeFS.Sum(); tc.unknown == Logs && sum.BytesKnown || tc.unknown != Logs && sum != exactly(t, h, 6, 7) {
+			t.Errorf("%s: on nodefs %+v", name, sum)
 		}
-	}
-}
-
-// TestProcessesOf: a container without a visible process makes its own pod unknown, and a
-// process that could not be read makes every pod unknown.
-func TestProcessesOf(t *testing.T) {
-	t.Parallel()
-	unread := errors.New("not for you")
-	seen := map[string][]int{"a": {1, 2}, "b": {3}}
-	for _, tc := range []struct {
-		unread     error
-		containers []string
-		want       []int
-		hidden     string
-	}{
-		{nil, []string{"a", "b"}, []int{1, 2, 3}, ""},
-		{nil, []string{"a", "c"}, []int{1, 2}, "container c runs"},
-		{unread, []string{"a"}, []int{1, 2}, unread.Error()},
-		{nil, nil, nil, ""},
-		{unread, nil, nil, ""},
-	} {
-		p := &processes{byContainer: seen, unread: tc.unread}
-		got, hidden := p.of(&NodePod{Containers: tc.containers})
-		if !slices.Equal(got, tc.want) || (hidden != nil) != (tc.hidden != "") || hidden != nil && !strings.Contains(hidden.Error(), tc.hidden) {
-			t.Errorf("%v: %v, %v; want %v, %q", tc.containers, got, hidden, tc.want, tc.hidden)
+		if (use.Reason != "") != (tc.reason != "") || !strings.Contains(use.Reason, tc.reason) || noMore.Reason != "" {
+			t.Errorf("%s: reason %q, of a pod that does not run %q; want %q", name, use.Reason, noMore.Reason, tc.reason)
 		}
 	}
 }
@@ -419,43 +392,45 @@ func TestNodeDiskLeavesOutUnknownPods(t *testing.T) {
 	}
 }
 
-// TestNodeDiskTwoFilesystems: each figure counts to its filesystem. The images' directory is a mount here.
+// TestNodeDiskTwoFilesystems: each figure counts to its filesystem. The images' directory becomes a mount while the
+// host is open, and is none again.
 func TestNodeDiskTwoFilesystems(t *testing.T) {
 	t.Parallel()
 	h := newHostOfWeb(t)
 	known := FSUse{BytesKnown: true, InodesKnown: true}
-	measure := func(upper string) DiskUse {
-		h.mounts.Reset()
-		h.mounted(61, "/run/"+containerA+"/rootfs", upper)
-		h.file(upper + "/written")
-		return measureOne(t, h.open(t, nil))
-	}
 	filetreetest.InMountNamespace(t, func() {
+		d := h.open(t, nil)
+		check := func(when, upper string, want DiskUse) {
+			t.Helper()
+			h.mounts.Reset()
+			h.mounted(61, "/run/"+containerA+"/rootfs", upper)
+			h.file(upper + "/written")
+			want.NodeFS[Logs], want.NodeFS[Volumes], want.NodeFS[Deleted], want.Time = exactly(t, h, 2, 2), exactly(t, h, 3, 3), known, measuredAt()
+			if want.ImageFS == (Parts{}) {
+				want.ImageFS = want.NodeFS
+			}
+			if diff := gocmp.Diff(want, measureOne(t, d)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+		}
+		onNodeFS, none := DiskUse{NodeFS: Parts{exactly(t, h, 1, 1)}}, Parts{known, known, known, known}
+		check("one filesystem", "/var/lib/containerd/7/fs", onNodeFS)
 		for _, dir := range []string{"/var/lib/containerd", "/other"} {
 			if err := errors.Join(os.MkdirAll(h.at(dir), 0o755), unix.Mount("none", h.at(dir), "tmpfs", 0, "size=64m")); err != nil {
 				t.Error(err)
 				return
 			}
 		}
-		use := measure("/var/lib/containerd/7/fs")
 		layer := FSUse{Bytes: kib32, Inodes: 2, BytesKnown: true, InodesKnown: true} // in memory a directory has no blocks
-		want := DiskUse{
-			NodeFS:  Parts{known, exactly(t, h, 2, 2), exactly(t, h, 3, 3), known},
-			ImageFS: Parts{layer, known, known, known}, Time: measuredAt(),
+		check("a filesystem for images", "/var/lib/containerd/7/fs", DiskUse{NodeFS: Parts{known}, ImageFS: Parts{layer, known, known, known}})
+		check("layers on a third filesystem, which does not count", "/other/7/fs", DiskUse{NodeFS: Parts{known}, ImageFS: none})
+		split := onNodeFS
+		split.ImageFS, split.SplitLayers = none, true
+		check("layers beside the kubelet's directory, as with CRI-O", "/var/lib/containers/7/fs", split)
+		if err := unix.Unmount(h.at("/var/lib/containerd"), 0); err != nil {
+			t.Error(err)
 		}
-		if diff := gocmp.Diff(want, use); diff != "" {
-			t.Errorf("a filesystem for images (-want +got):\n%s", diff)
-		}
-		// A third filesystem does not count.
-		want.ImageFS[Layers] = known
-		if diff := gocmp.Diff(want, measure("/other/7/fs")); diff != "" {
-			t.Errorf("layers elsewhere (-want +got):\n%s", diff)
-		}
-		// Layers beside the kubelet's directory, and a filesystem only for images, as with CRI-O.
-		want.NodeFS[Layers], want.SplitLayers = exactly(t, h, 1, 1), true
-		if diff := gocmp.Diff(want, measure("/var/lib/containers/7/fs")); diff != "" {
-			t.Errorf("layers beside the kubelet's folder (-want +got):\n%s", diff)
-		}
+		check("one filesystem again", "/var/lib/containerd/7/fs", onNodeFS)
 	})
 }
 

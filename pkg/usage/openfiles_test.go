@@ -129,30 +129,10 @@ func TestNodeDiskListsOnlySoMany(t *testing.T) {
 	base := "/var/lib/kubelet/pods/uid-web/" + emptyDirs
 	h.file(base + "/file")
 	for i := range maxEntries - 1 {
-		if err := os.Link(h.at(base+"/file"), h.at(filepath.Join(base, strconv.Itoa(i)))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Link(h.at(base+"/file"), h.at(filepath.Join(base, strconv.Itoa(i)))))
 	}
 	if use := measureOne(t, h.open(t, nil)); use.NodeFS[Volumes].BytesKnown || !strings.Contains(use.Reason, "10000 entries or more") {
 		t.Errorf("volumes %+v, reason %q; want that there may be more", use.NodeFS[Volumes], use.Reason)
-	}
-}
-
-// TestNodeDiskWithoutLogs: a running pod without logs in the expected directory is unknown;
-// one that does not run has none.
-func TestNodeDiskWithoutLogs(t *testing.T) {
-	t.Parallel()
-	h := newHostOfWeb(t)
-	kernelfiletest.Remove(t, h.at("/var/log/pods/shop_web_uid-web"))
-	d := h.open(t, nil)
-	if use := measureOne(t, d); use.NodeFS[Logs].BytesKnown || use.NodeFS.Sum().BytesKnown || !strings.Contains(use.Reason, "no logs in /var/log/pods/shop_web_uid-web") {
-		t.Errorf("logs %+v, reason %q; want them unknown", use.NodeFS[Logs], use.Reason)
-	}
-	pod := web()
-	pod.Containers = nil
-	uses, err := d.Measure(t.Context(), measuredAt(), []NodePod{pod})
-	if use := uses[pod.UID]; err != nil || !use.NodeFS[Logs].BytesKnown || use.Reason != "" {
-		t.Errorf("one that does not run: %+v, %v", use, err)
 	}
 }
 

@@ -2,11 +2,9 @@ package usage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -187,36 +185,9 @@ func wake(t *testing.T, pod *process, events <-chan woken, sources ...pressure.W
 	}
 }
 
-// TestCgroup2PSITriggerFires: the kernel wakes evictd when pods stall at the limit
-// of kubepods, and not before.
-func TestCgroup2PSITriggerFires(t *testing.T) {
-	n := newNode2(t, thrashLimit)
-	_, pod := n.pod(burstableUID)
-	w, events := n.wakers()
-	calm := time.NewTimer(2 * time.Second) // two windows
-	defer calm.Stop()
-	for quiet := true; quiet; {
-		select {
-		case event := <-events: // another process may have stalled the node
-			if event.source == pressure.WakeKubepods || event.ended != nil {
-				t.Errorf("without a stall of the pods: %+v; they stalled for %v", event, n.stalled(n.kubepods))
-			}
-		case <-calm.C:
-			quiet = false
-		}
-	}
-	wake(t, pod, events, pressure.WakeNode, pressure.WakeKubepods)
-	select {
-	case <-w.Wake():
-	default:
-		t.Error("nothing is in the channel that wakes the loop")
-	}
-	t.Logf("stalled: the pods %v, the node %v", n.stalled(n.kubepods), n.stalled(""))
-}
-
-// TestCgroup2PodThrashesAloneInItsMemoryMax: the pod's stall wakes evictd and shows in the
-// node's figure, although the node is not short of memory. The pod's own file shows that all
-// of the stall is its own.
+// TestCgroup2PodThrashesAloneInItsMemoryMax: the pod's stall wakes evictd, which nothing did before, and shows in
+// the node's figure, although the node is not short of memory. The pod's own file shows that all of the stall is its
+// own.
 func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 	const enough = 400 * time.Millisecond
 	n := newNode2(t, 400*mib)
@@ -225,7 +196,19 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 	calm, other := n.pod(staticUID)
 	other.do("anonymous 32")
 	before, _ := n.available(pressure.Kernel)
-	_, events := n.wakers()
+	w, events := n.wakers()
+	wait := time.NewTimer(2 * time.Second) // two windows
+	defer wait.Stop()
+	for quiet := true; quiet; {
+		select {
+		case event := <-events: // another process may have stalled the node
+			if event.source == pressure.WakeKubepods || event.ended != nil {
+				t.Errorf("without a stall of the pods: %+v; they stalled for %v", event, n.stalled(n.kubepods))
+			}
+		case <-wait.C:
+			quiet = false
+		}
+	}
 	tree := mustOpen(t, cgroupMount, n.kubepods)
 	first := stallsOf(t, tree)
 	groups := map[string]string{"node": "", "kubepods": n.kubepods, "pod": thrashing, "neighbour": calm}
@@ -234,6 +217,9 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 		stalled[name] = -n.stalled(group)
 	}
 	wake(t, p, events, pressure.WakeNode, pressure.WakeKubepods)
+	if len(w.Wake()) == 0 {
+		t.Error("nothing is in the channel that wakes the loop")
+	}
 	for file := filepath.Join(disk(t), "file"); n.stalled(thrashing)+stalled["pod"] < enough; {
 		p.do("cache %d %s", thrashFile, file)
 		if time.Since(began) > wakeTime {
@@ -280,9 +266,7 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 func stallsOf(t *testing.T, tree *Tree) map[string]Stall {
 	t.Helper()
 	stalls, err := tree.Stalls()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	byUID := map[string]Stall{}
 	for _, s := range stalls {
 		if !s.WaitedKnown {
@@ -309,9 +293,7 @@ func TestCgroup2BigFileReadTwice(t *testing.T) {
 	workingSet, _ := n.available(pressure.WorkingSet)
 	cached, stalled := n.figure(pod, "memory.stat", "\nfile "), n.stalled("")
 	reader.do("cache %d %s", size, file) // which reads it once
-	if err := readThrough(file, size*mib); err != nil {
-		t.Fatal(err)
-	}
+	must(t, readThrough(file, size*mib))
 	byKernel, byWorkingSet := n.sample(pressure.Kernel), n.sample(pressure.WorkingSet)
 	active, use := n.figure(pod, "memory.stat", "\nactive_file "), podOf(t, tree, burstableUID)
 	about(t, "page cache grew by", n.figure(pod, "memory.stat", "\nfile ")-cached, size*mib, podSlack)
@@ -327,7 +309,6 @@ func TestCgroup2BigFileReadTwice(t *testing.T) {
 	if waited > 20*time.Millisecond {
 		t.Errorf("the node stalled for %v", waited)
 	}
-	t.Run("LargerThanMemory", streamLargerThanMemory)
 }
 
 // readThrough reads a file with little memory of its own.
@@ -342,53 +323,6 @@ func readThrough(file string, size int64) error {
 		err = fmt.Errorf("read %d bytes of %s, not %d", read, file, size)
 	}
 	return err
-}
-
-// streamLargerThanMemory: a pod reads a file that displaces all other page cache, and its
-// own, while evictd samples. There is no shortage.
-func streamLargerThanMemory(t *testing.T) {
-	const most = 64 << 10 * mib
-	n := newNode2(t, 1<<40)
-	pod := n.kubepods + "/burstable/pod" + burstableUID
-	n.group(pod + "/container")
-	first := n.sample(pressure.Kernel)
-	before := first.Of(pressure.MemoryAvailable)
-	if before.Capacity > most {
-		t.Skipf("SKIP: this machine has more than %d GiB, which takes long to read through; with -vm it is 1 GiB", most>>30)
-	}
-	file := filepath.Join(disk(t), "file")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, before.Capacity)); err != nil {
-		t.Fatal(err)
-	}
-	stream := exec.Command("sh", "-c", `echo $$ >"$0" && exec cat "$1" >/dev/null`, n.procs(pod + "/container")[0], file)
-	if err := stream.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- stream.Wait() }()
-	judge := hardBelow(pressure.MemoryAvailable, before.Available-2*nodeSlack)
-	looker := n.open(pressure.Kernel)
-	defer looker.Close()
-	lowest, samples := before.Available, 0
-	for again := time.NewTicker(10 * time.Millisecond); ; {
-		select {
-		case err := <-ended:
-			again.Stop()
-			t.Logf("read %d MiB; memory.available was %d MiB and never below %d MiB in %d samples; page cache %d MiB",
-				before.Capacity/mib, before.Available/mib, lowest/mib, samples, n.figure(pod, "memory.stat", "\nfile ")/mib)
-			if err != nil || samples < 10 {
-				t.Errorf("the reader: %v; %d samples", err, samples)
-			}
-			return
-		case <-again.C:
-			sample := looker.Sample(time.Now())
-			lowest = min(lowest, sample.Of(pressure.MemoryAvailable).Available)
-			samples++
-			if verdict := judge.Judge(&sample); len(verdict.Pressures)+len(verdict.Unknown) > 0 || verdict.Stale {
-				t.Errorf("sample %d: %+v", samples, verdict)
-			}
-		}
-	}
 }
 
 // TestCgroup2AllocatableMemory: the pods together approach the limit of their cgroup while
@@ -417,9 +351,7 @@ func TestCgroup2AllocatableMemory(t *testing.T) {
 	other.do("anonymous 150")
 	limit("another one with 150 MiB", 400*mib, 150*mib, true)
 	limit("a higher limit", 500*mib, 250*mib, false)
-	if err := os.WriteFile(filepath.Join(cgroupMount, n.kubepods, "memory.max"), []byte("max"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(cgroupMount, n.kubepods, "memory.max"), []byte("max"), 0o644))
 	sample := n.sampleAny(pressure.Kernel)
 	seen := sample.Of(signal)
 	t.Logf("no limit: %s, %v", seen.State, seen.Err)

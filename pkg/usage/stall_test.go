@@ -8,15 +8,13 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-
-	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 const psiText = "some avg10=13.22 avg60=8.96 avg300=2.76 total=14917686\nfull avg10=11.28 avg60=5.15 avg300=1.40 total=8154993\n"
 
 // stalledPods are two pods of each version, one of which met its limits.
 func stalledPods(v version) files {
-	all := v.node()
+	all := v.Mount()
 	const calm, bound = "kubepods/podcalm", "kubepods/burstable/podbound"
 	if v == v2 {
 		all[calm+"/memory.events"] = "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n"
@@ -68,7 +66,7 @@ func TestStalls(t *testing.T) {
 func TestLimitHitsOnCgroup1(t *testing.T) {
 	t.Parallel()
 	hits := func(failures, charges, used string) int64 {
-		pods := v1.node()
+		pods := v1.Mount()
 		stallFiles(pods, "kubepods/podone", failures, charges, used, "62914560")
 		stalls, err := mustOpen(t, pods.Plant(t), "kubepods").Stalls()
 		if err != nil || len(stalls) != 1 {
@@ -101,15 +99,12 @@ func TestStallsThatCannotBeRead(t *testing.T) {
 		"memory/kubepods/podcalm/memory.failcnt": v1, "memory/kubepods/podcalm/memory.usage_in_bytes": v1,
 		"memory/kubepods/podcalm/memory.limit_in_bytes": v1, "memory/kubepods/burstable/podbound/c2/memory.failcnt": v1,
 	} {
-		for name, content := range map[string]string{
-			"empty": "", "cut off": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1", "negative": "-1\n",
-			"max": "max\n", "NUL bytes": "\x00\x00\n", "a directory": directory, "huge": strings.Repeat("9", statMax),
-		} {
+		for name, spoil := range spoils() {
 			t.Run(filepath.Base(file)+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				root := stalledPods(version).Plant(t)
 				tree := mustOpen(t, root, "kubepods")
-				kernelfiletest.Put(t, filepath.Join(root, file), content)
+				spoil(t, filepath.Join(root, file))
 				got, err := tree.Stalls()
 				if faults := faultsOf(err); len(faults) != 1 || !strings.Contains(faults[0].Error(), filepath.Base(file)) {
 					t.Errorf("error %v; want one that names the file", err)

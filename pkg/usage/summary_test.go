@@ -45,9 +45,7 @@ func TestFetchSummary(t *testing.T) {
 	t.Parallel()
 	server := kubelet(t, answer(http.StatusOK, "application/json; charset=utf-8", summaryText))
 	summary, err := FetchSummary(t.Context(), server.Client(), server.URL+"/stats/summary")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	layers, logs, volumes, none := knownUse(100, 10), knownUse(20, 2), knownUse(3, 1), knownUse(0, 0)
 	all := Parts{layers, logs, volumes}
 	for dedicated, want := range map[bool]DiskUse{
@@ -65,7 +63,7 @@ func TestFetchSummary(t *testing.T) {
 func TestFetchSummaryRefuses(t *testing.T) {
 	t.Parallel()
 	const json = "application/json"
-	tests := map[string]struct {
+	for name, tc := range map[string]struct {
 		handler http.HandlerFunc
 		want    string
 	}{
@@ -91,19 +89,12 @@ func TestFetchSummaryRefuses(t *testing.T) {
 		"negative figure": {answer(200, json, strings.Replace(summaryText, "100", "-100", 1)), "cannot unmarshal"},
 		"a float":         {answer(200, json, strings.Replace(summaryText, "100", "1.5", 1)), "cannot unmarshal"},
 		"huge":            {answer(200, json, `{"node": {"nodeName": "`+strings.Repeat("x", summaryMax)+`"}}`), "larger than"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := kubelet(t, tc.handler)
-			summary, err := FetchSummary(t.Context(), server.Client(), server.URL)
-			if summary != nil || err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Fatalf("got %+v, %v; want an error with %q", summary, err, tc.want)
-			}
-			if len(err.Error()) > 500 {
-				t.Errorf("the error has %d bytes", len(err.Error()))
-			}
-		})
+	} {
+		server := kubelet(t, tc.handler)
+		summary, err := FetchSummary(t.Context(), server.Client(), server.URL)
+		if summary != nil || err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 500 {
+			t.Errorf("%s: got %+v, %.600v; want an error with %q of 500 bytes at most", name, summary, err, tc.want)
+		}
 	}
 }
 
@@ -145,14 +136,13 @@ func knownUse(bytes, inodes int64) FSUse {
 
 func TestDiskUses(t *testing.T) {
 	t.Parallel()
-	container := func(layer, logs *statsapi.FsStats) statsapi.ContainerStats {
-		return statsapi.ContainerStats{Rootfs: layer, Logs: logs}
-	}
-	volume := func(name string, s *statsapi.FsStats) statsapi.VolumeStats {
-		return statsapi.VolumeStats{Name: name, FsStats: *s}
-	}
 	type containers = []statsapi.ContainerStats
-	two := containers{container(stats(100, 10), stats(20, 2)), container(stats(200, 20), stats(40, 4))}
+	one := func(layer, logs *statsapi.FsStats) containers { return containers{{Rootfs: layer, Logs: logs}} }
+	two := append(one(stats(100, 10), stats(20, 2)), one(stats(200, 20), stats(40, 4))...)
+	var measured []statsapi.VolumeStats
+	for name, figures := range map[string]*statsapi.FsStats{"cache": stats(1000, 100), "claim": stats(9999, 999), "config": stats(1, 1)} {
+		measured = append(measured, statsapi.VolumeStats{Name: name, FsStats: *figures})
+	}
 	figure, huge, taken := uint64(7), uint64(1)<<63, metav1.Unix(1000, 0)
 	const at = true // all figures have a time
 	atLeast := func(bytes, inodes int64) FSUse { return FSUse{Bytes: bytes, Inodes: inodes} }
@@ -170,33 +160,29 @@ func TestDiskUses(t *testing.T) {
 		"no volume that counts":   {two, false, []string{}, knownUse(360, 36), knownUse(360, 36), at},
 		"volumes unknown":         {two, true, nil, atLeast(60, 6), knownUse(300, 30), false},
 		"volume not measured yet": {two, false, []string{"new"}, atLeast(360, 36), atLeast(360, 36), false},
-		"no writable layer":       {containers{container(nil, stats(20, 2)), container(stats(1, 1), stats(1, 1))}, true, []string{}, knownUse(21, 3), atLeast(1, 1), false},
-		"no logs":                 {containers{container(stats(20, 2), nil)}, true, []string{}, atLeast(0, 0), knownUse(20, 2), false},
-		"no bytes":                {containers{container(&statsapi.FsStats{Time: taken, InodesUsed: &figure}, stats(1, 1))}, false, []string{}, inodesOf(1, 8), inodesOf(1, 8), at},
-		"no inodes":               {containers{container(stats(1, 1), &statsapi.FsStats{Time: taken, UsedBytes: &figure})}, false, []string{}, bytesOf(8, 1), bytesOf(8, 1), at},
-		"no time":                 {containers{container(stats(1, 1), &statsapi.FsStats{UsedBytes: &figure, InodesUsed: &figure})}, false, []string{}, knownUse(8, 8), knownUse(8, 8), false},
-		"too large":               {containers{container(stats(huge, 1), stats(1, 1))}, false, []string{}, inodesOf(1, 2), inodesOf(1, 2), at},
-		"too large together":      {containers{container(stats(huge-1, 1), stats(huge-1, 1))}, false, []string{}, inodesOf(math.MaxInt64, 2), inodesOf(math.MaxInt64, 2), at},
+		"no writable layer":       {append(one(nil, stats(20, 2)), one(stats(1, 1), stats(1, 1))...), true, []string{}, knownUse(21, 3), atLeast(1, 1), false},
+		"no logs":                 {one(stats(20, 2), nil), true, []string{}, atLeast(0, 0), knownUse(20, 2), false},
+		"no bytes":                {one(&statsapi.FsStats{Time: taken, InodesUsed: &figure}, stats(1, 1)), false, []string{}, inodesOf(1, 8), inodesOf(1, 8), at},
+		"no inodes":               {one(stats(1, 1), &statsapi.FsStats{Time: taken, UsedBytes: &figure}), false, []string{}, bytesOf(8, 1), bytesOf(8, 1), at},
+		"no time":                 {one(stats(1, 1), &statsapi.FsStats{UsedBytes: &figure, InodesUsed: &figure}), false, []string{}, knownUse(8, 8), knownUse(8, 8), false},
+		"too large":               {one(stats(huge, 1), stats(1, 1)), false, []string{}, inodesOf(1, 2), inodesOf(1, 2), at},
+		"too large together":      {one(stats(huge-1, 1), stats(huge-1, 1)), false, []string{}, inodesOf(math.MaxInt64, 2), inodesOf(math.MaxInt64, 2), at},
 		"no container":            {nil, false, []string{}, FSUse{}, FSUse{}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			volumes := map[string][]string{"other": nil}
-			if tc.volumes != nil {
-				volumes["u"] = tc.volumes
-			}
-			got := DiskUses(&statsapi.Summary{Pods: []statsapi.PodStats{{Containers: two}, {
-				PodRef: statsapi.PodReference{UID: "u"}, Containers: tc.containers,
-				VolumeStats: []statsapi.VolumeStats{volume("cache", stats(1000, 100)), volume("claim", stats(9999, 999)), volume("config", stats(1, 1))},
-			}}}, tc.dedicated, volumes)
-			use, found := got["u"]
-			if found != (tc.containers != nil) || len(got) > 1 || use.NodeFS.Sum() != tc.nodefs || use.ImageFS.Sum() != tc.image {
-				t.Errorf("got %+v; want %+v on nodefs, %+v on imagefs", got, tc.nodefs, tc.image)
-			}
-			if found && use.Time.Equal(taken.Time) != tc.timed || !tc.timed && !use.Time.IsZero() {
-				t.Errorf("the figures are of %s", use.Time)
-			}
-		})
+		volumes := map[string][]string{"other": nil}
+		if tc.volumes != nil {
+			volumes["u"] = tc.volumes
+		}
+		got := DiskUses(&statsapi.Summary{Pods: []statsapi.PodStats{{Containers: two}, {
+			PodRef: statsapi.PodReference{UID: "u"}, Containers: tc.containers, VolumeStats: measured,
+		}}}, tc.dedicated, volumes)
+		use, found := got["u"]
+		if found != (tc.containers != nil) || len(got) > 1 || use.NodeFS.Sum() != tc.nodefs || use.ImageFS.Sum() != tc.image {
+			t.Errorf("%s: got %+v; want %+v on nodefs, %+v on imagefs", name, got, tc.nodefs, tc.image)
+		}
+		if found && use.Time.Equal(taken.Time) != tc.timed || !tc.timed && !use.Time.IsZero() {
+			t.Errorf("%s: the figures are of %s", name, use.Time)
+		}
 	}
 }
 

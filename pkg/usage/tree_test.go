@@ -46,19 +46,17 @@ func layouts() map[string][]string {
 // fourPods returns the figures of the four pods, in the order of layouts.
 func fourPods() []figures {
 	return []figures{
-		{usage: 1000, anonymous: 500, shared: 50, inactiveFile: 300, tasks: 3, kernel: 90, slabReclaimable: 30},
-		{usage: 2000, anonymous: 600, shared: 60, inactiveFile: 400, tasks: 4, kernel: 80, slabReclaimable: 80},
-		{usage: 3000, anonymous: 700, shared: 70, inactiveFile: 500, tasks: 5, kernel: 70, slabReclaimable: 71},
-		{usage: 4000, anonymous: 800, shared: 80, inactiveFile: 4001, tasks: 6},
+		{Usage: 1000, Anonymous: 500, Shared: 50, InactiveFile: 300, Tasks: 3, Kernel: 90, SlabReclaimable: 30},
+		{Usage: 2000, Anonymous: 600, Shared: 60, InactiveFile: 400, Tasks: 4, Kernel: 80, SlabReclaimable: 80},
+		{Usage: 3000, Anonymous: 700, Shared: 70, InactiveFile: 500, Tasks: 5, Kernel: 70, SlabReclaimable: 71},
+		{Usage: 4000, Anonymous: 800, Shared: 80, InactiveFile: 4001, Tasks: 6},
 	}
 }
 
 func mustOpen(tb testing.TB, mount, kubepods string) *Tree {
 	tb.Helper()
 	tree, err := Open(mount, kubepods)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { _ = tree.Close() })
 	return tree
 }
@@ -70,20 +68,20 @@ func sorted(pods []Pod) []Pod {
 
 func TestCollect(t *testing.T) {
 	t.Parallel()
-	for name, version := range versions() {
+	for name, version := range kernelfiletest.Versions() {
 		for kubepods, groups := range layouts() {
 			t.Run(name+kubepods, func(t *testing.T) {
 				t.Parallel()
-				node := version.node()
+				node := version.Mount()
 				for i, group := range groups {
-					version.add(node, filepath.Join(kubepods, group), fourPods()[i])
+					version.Add(node, filepath.Join(kubepods, group), fourPods()[i])
 					// Containers count to their pod and must not be mistaken for pods.
-					version.add(node, filepath.Join(kubepods, group, "pod0123"), figures{usage: 9, anonymous: 9})
+					version.Add(node, filepath.Join(kubepods, group, "pod0123"), figures{Usage: 9, Anonymous: 9})
 				}
 				// Groups beside the pods', and one that is named like a pod but without a
 				// UID.
-				version.add(node, filepath.Join(kubepods, "system.slice"), figures{usage: 9, anonymous: 9})
-				version.add(node, filepath.Join(kubepods, "pod"), figures{usage: 9, anonymous: 9})
+				version.Add(node, filepath.Join(kubepods, "system.slice"), figures{Usage: 9, Anonymous: 9})
+				version.Add(node, filepath.Join(kubepods, "pod"), figures{Usage: 9, Anonymous: 9})
 				mount := node.Plant(t)
 
 				found, err := FindKubepods(mount, "")
@@ -129,12 +127,12 @@ func TestCollect(t *testing.T) {
 // second one.
 func twoPods(t *testing.T, v version) (mount, memory, pids string) {
 	t.Helper()
-	node := v.node()
-	v.add(node, "/kubepods/burstable/pod"+burstableUID, fourPods()[1])
-	v.add(node, "/kubepods/pod"+guaranteedUID, fourPods()[0])
+	node := v.Mount()
+	v.Add(node, "/kubepods/burstable/pod"+burstableUID, fourPods()[1])
+	v.Add(node, "/kubepods/pod"+guaranteedUID, fourPods()[0])
 	mount = node.Plant(t)
 	group := "/kubepods/pod" + guaranteedUID
-	return mount, filepath.Join(mount, v.memoryDir(group)), filepath.Join(mount, v.pidsDir(group))
+	return mount, filepath.Join(mount, v.Dir("memory", group)), filepath.Join(mount, v.Dir("pids", group))
 }
 
 // TestUnknownIsNeverZero spoils, one by one, each file that a pod is read from: that pod is
@@ -144,8 +142,8 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	t.Parallel()
 	breakages := spoils()
 	breakages["missing"] = kernelfiletest.Remove
-	for name, version := range versions() {
-		for _, file := range []string{"memory.stat", version.usageFile(), "pids.current"} {
+	for name, version := range kernelfiletest.Versions() {
+		for _, file := range []string{"memory.stat", version.UsageFile(), "pids.current"} {
 			if file == "pids.current" && version == v1NoPIDs {
 				continue
 			}
@@ -193,52 +191,42 @@ func faultsOf(err error) []error {
 // one with the UID of an ended one.
 func TestPodsComeAndGo(t *testing.T) {
 	t.Parallel()
-	for name, version := range versions() {
+	for name, version := range kernelfiletest.Versions() {
 		mount, memory, pids := twoPods(t, version)
 		tree := mustOpen(t, mount, "/kubepods")
-		uids := func() string {
+		present := func(when string, want ...string) {
 			t.Helper()
 			pods, err := tree.Collect(nil)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			var uids []string
+			var got []string
 			for _, pod := range sorted(pods) {
-				uids = append(uids, pod.UID)
+				got = append(got, pod.UID)
 			}
-			return strings.Join(uids, " ")
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s, %s: pods are %q, %v, want %q", name, when, got, err, want)
+			}
 		}
-		both := guaranteedUID + " " + burstableUID
-		if got := uids(); got != both {
-			t.Errorf("%s: pods are %q", name, got)
-		}
+		present("at first", guaranteedUID, burstableUID)
 		kernelfiletest.Remove(t, memory)
 		kernelfiletest.Remove(t, pids)
-		if got := uids(); got != burstableUID {
-			t.Errorf("%s: after an end, pods are %q", name, got)
-		}
+		present("after an end", burstableUID)
 		if present, err := tree.Present(guaranteedUID); present || err != nil {
 			t.Errorf("%s: after an end, Present is %t, %v", name, present, err)
 		}
 		again := files{}
-		version.add(again, "/kubepods/pod"+guaranteedUID, figures{usage: 77, anonymous: 7})
+		version.Add(again, "/kubepods/pod"+guaranteedUID, figures{Usage: 77, Anonymous: 7})
 		for file, content := range again {
 			kernelfiletest.Put(t, filepath.Join(mount, file), content)
 		}
-		if got := uids(); got != both {
-			t.Errorf("%s: after a start, pods are %q", name, got)
-		}
-		kernelfiletest.Remove(t, filepath.Join(mount, version.memoryDir("/kubepods/burstable")))
-		if got := uids(); got != guaranteedUID {
-			t.Errorf("%s: without a class, pods are %q", name, got)
-		}
+		present("after a start", guaranteedUID, burstableUID)
+		kernelfiletest.Remove(t, filepath.Join(mount, version.Dir("memory", "/kubepods/burstable")))
+		present("without a class", guaranteedUID)
 	}
 }
 
 // TestFaultMorePodsThanFiles: all pods are read, and no more files stay open than are for them.
 func TestFaultMorePodsThanFiles(t *testing.T) {
 	t.Parallel()
-	for name, version := range versions() {
+	for name, version := range kernelfiletest.Versions() {
 		mount, memory, pids := twoPods(t, version)
 		tree := mustOpen(t, mount, "/kubepods")
 		tree.most = 1
@@ -296,19 +284,20 @@ func TestVanishesWhileRead(t *testing.T) {
 // of memory.stat may be older.
 func TestUnusedPodIsFlagged(t *testing.T) {
 	t.Parallel()
-	for name, version := range versions() {
-		node := version.node()
-		version.add(node, "/kubepods/pod"+guaranteedUID, figures{anonymous: 4096})
-		version.add(node, "/kubepods/pod"+burstableUID, figures{usage: 5, inactiveFile: 5, tasks: 1})
+	for name, version := range kernelfiletest.Versions() {
+		node := version.Mount()
+		version.Add(node, "/kubepods/pod"+guaranteedUID, figures{Anonymous: 4096})
+		version.Add(node, "/kubepods/pod"+burstableUID, figures{Usage: 5, InactiveFile: 5, Tasks: 1})
 		pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
-		if err != nil || len(pods) != 2 {
-			t.Fatalf("%s: %+v, %v", name, pods, err)
+		want := []Pod{{UID: guaranteedUID, Unused: true}, {UID: burstableUID, Tasks: 1}}
+		for i := range want {
+			want[i].KernelKnown, want[i].TasksKnown = version == v2, version != v1NoPIDs
 		}
-		if unused := sorted(pods)[0]; unused.UID != guaranteedUID || !unused.Unused || unused.WorkingSet+unused.Reclaim()+unused.Tasks != 0 {
-			t.Errorf("%s: %+v, want zeros and the flag", name, unused)
+		if version == v1NoPIDs {
+			want[1].Tasks = 0
 		}
-		if pods[1].UID != burstableUID || pods[1].Unused || pods[1].WorkingSet != 0 {
-			t.Errorf("%s: %+v, want no flag", name, pods[1])
+		if diff := gocmp.Diff(want, sorted(pods)); err != nil || diff != "" {
+			t.Errorf("%s: %v, pods (-want +got):\n%s", name, err, diff)
 		}
 	}
 }
@@ -345,9 +334,7 @@ func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
 	mount, _, _ := twoPods(t, v1)
 	tree := mustOpen(t, mount, "/kubepods")
 	want, err := tree.Collect(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tree.classes[1].path = strings.Repeat("x", 4096) // ENAMETOOLONG, where a node under pressure has EMFILE
 	got, err := tree.Collect(nil)
 	if diff := gocmp.Diff(sorted(want), sorted(got)); diff != "" {
@@ -386,50 +373,41 @@ func TestUnreadCounts(t *testing.T) {
 }
 
 // TestOutdatedFigures: a memory.stat that does not add up to the usage is older, and those of the containers
-// count, which are of now. Where they say no more, as of kernel memory on version 1, the pod's own counts.
+// count, which are of now. Where they say no more, as of kernel memory on version 1, the pod's own counts. Where one
+// cannot be read the pod is not known, neither by the old figures.
 func TestOutdatedFigures(t *testing.T) {
 	t.Parallel()
-	const group, mib = "/kubepods/pod" + guaranteedUID, 1 << 20
+	const group, unread = "/kubepods/pod" + guaranteedUID, -1
 	for name, test := range map[string]struct {
-		usage, pod int64
+		usage, pod int64 // MiB
 		containers []int64
 		want       int64
 	}{
-		"the pod grew":                    {usage: 430, pod: 60, containers: []int64{400, 28}, want: 428},
-		"the pod freed":                   {usage: 60, pod: 430, containers: []int64{58}, want: 58},
-		"a container ended":               {usage: 430, pod: 430, containers: []int64{30}, want: 430},
-		"kernel memory that is not known": {usage: 430, pod: 60, containers: []int64{40, 20}, want: 60},
-		"a few MiB, which charges leave":  {usage: 70, pod: 60, containers: []int64{69}, want: 60},
-		"its containers have ended":       {usage: 60, pod: 430, want: 430},
+		"the pod grew":                    {430, 60, []int64{400, 28}, 428},
+		"the pod freed":                   {60, 430, []int64{58}, 58},
+		"a container ended":               {430, 430, []int64{30}, 430},
+		"kernel memory that is not known": {430, 60, []int64{40, 20}, 60},
+		"a few MiB, which charges leave":  {70, 60, []int64{69}, 60},
+		"its containers have ended":       {60, 430, nil, 430},
+		"a container cannot be read":      {1024, 0, []int64{unread}, unread},
 	} {
-		for version, v := range versions() {
-			t.Run(name+", "+version, func(t *testing.T) {
-				t.Parallel()
-				node := v.node()
-				v.add(node, group, figures{usage: test.usage * mib, anonymous: test.pod * mib})
-				for i, anonymous := range test.containers {
-					v.add(node, fmt.Sprintf("%s/%d", group, i), figures{anonymous: anonymous * mib})
+		for version, v := range kernelfiletest.Versions() {
+			node := v.Mount()
+			v.Add(node, group, figures{Usage: test.usage * mib, Anonymous: test.pod * mib})
+			for i, anonymous := range test.containers {
+				v.Add(node, fmt.Sprintf("%s/%d", group, i), figures{Anonymous: anonymous * mib}) // a negative one is at fault
+			}
+			pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
+			if test.want == unread {
+				if faults := faultsOf(err); len(pods) != 0 || len(faults) != 1 || !strings.Contains(faults[0].Error(), "/0/memory.stat") {
+					t.Errorf("%s, %s: collected %+v, %v", name, version, pods, err)
 				}
-				pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
-				if err != nil || len(pods) != 1 || pods[0].Anonymous != test.want*mib {
-					t.Errorf("collected %+v, %v; want one pod with %d MiB", pods, err, test.want)
-				}
-			})
+				continue
+			}
+			if err != nil || len(pods) != 1 || pods[0].Anonymous != test.want*mib {
+				t.Errorf("%s, %s: collected %+v, %v; want one pod with %d MiB", name, version, pods, err, test.want)
+			}
 		}
-	}
-}
-
-// TestOutdatedFiguresOfAContainerThatCannotBeRead: the pod is not known, neither by the old figures.
-func TestOutdatedFiguresOfAContainerThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	const group = "/kubepods/pod" + guaranteedUID
-	node := v2.node()
-	v2.add(node, group, figures{usage: 1 << 30})
-	node[group+"/1/memory.stat"] = "anon x\n"
-	pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
-	var unread *UnreadError
-	if len(pods) != 0 || !errors.As(err, &unread) || !strings.Contains(err.Error(), "/1/memory.stat") {
-		t.Errorf("collected %+v, %v", pods, err)
 	}
 }
 
@@ -437,23 +415,22 @@ func TestOutdatedFiguresOfAContainerThatCannotBeRead(t *testing.T) {
 // than that for 10.
 func TestCollectAllocatesNothingPerPod(t *testing.T) {
 	allocations := func(version version, spoil func(stat string) string, count int) float64 {
-		node := version.node()
+		node := version.Mount()
 		for i := range count {
 			group := fmt.Sprintf("/kubepods/burstable/pod%08d", i)
-			version.add(node, group, fourPods()[0])
-			file := filepath.Join(version.memoryDir(group), "memory.stat")
+			version.Add(node, group, fourPods()[0])
+			file := filepath.Join(version.Dir("memory", group), "memory.stat")
 			node[file] = spoil(node[file])
 		}
 		tree := mustOpen(t, node.Plant(t), "/kubepods")
 		kernelfiletest.Put(t, filepath.Join(tree.hierarchy.Memory, "kubepods/besteffort"), directory)
 		var pods []Pod
-		got := testing.AllocsPerRun(20, func() {
+		return testing.AllocsPerRun(20, func() {
 			var err error
 			if pods, err = tree.Collect(pods); err != nil || len(pods) != count {
 				t.Fatalf("%d pods, %v", len(pods), err)
 			}
 		})
-		return got
 	}
 	as := func(stat string) string { return stat }
 	old := func(stat string) string { return strings.Replace(stat, "\nkernel ", "\nother ", 1) }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -51,35 +50,9 @@ func known(pods []NodePod, uses map[string]DiskUse) string {
 	return strings.Join(names, " ")
 }
 
-// TestNodeDiskLeavesTimeForAll: trees that would use all the time leave some to all others,
-// from the first measurement on, and stay lower bounds themselves.
-func TestNodeDiskLeavesTimeForAll(t *testing.T) {
-	t.Parallel()
-	h := newFakeHost(t)
-	pods := h.podsWithFiles("a-huge", "b", "c", "d-huge", "e")
-	synctest.Test(t, func(t *testing.T) {
-		d := h.open(t, nil)
-		d.opening = func(m *podDisk, path string) {
-			if strings.Contains(path, "-huge/") {
-				<-m.turn.Context().Done()
-			}
-		}
-		for round := range 3 {
-			slices.Reverse(pods)
-			uses, err := inTenSeconds(t, d, round, pods)
-			if err != nil {
-				t.Fatal(err)
-			}
-			slices.SortFunc(pods, func(a, b NodePod) int { return strings.Compare(a.Name, b.Name) })
-			if got := known(pods, uses); got != "b c e" || !strings.Contains(uses["uid-a-huge"].Reason, "deadline exceeded") {
-				t.Errorf("round %d: known are %q, want b c e; %+v", round, got, uses)
-			}
-		}
-	})
-}
-
 // TestNodeDiskOrder: unreached places are read first, then the pods that used most, and last
-// those that take too long. The order of the pods in the call does not matter.
+// those that take too long: a tree that would use all the time leaves some to all others, from the first measurement
+// on, and stays a lower bound itself. The order of the pods in the call does not matter.
 func TestNodeDiskOrder(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -88,58 +61,47 @@ func TestNodeDiskOrder(t *testing.T) {
 	late := h.podsWithFiles("new")
 	synctest.Test(t, func(t *testing.T) {
 		d := h.open(t, nil)
-		var opened []string
-		slow := "slow"
-		d.opening = func(m *podDisk, path string) {
-			name, _, found := strings.Cut(strings.TrimPrefix(path, "uid-"), "/")
-			if !found {
-				return
-			}
-			opened = append(opened, name)
-			if name == slow {
-				<-m.turn.Context().Done()
-			}
-		}
 		for round, step := range []struct {
 			pods []NodePod
-			slow string
+			slow string // takes too long
+			last string // the time ends with it
 			want string
 		}{
-			{pods, "slow", "a b large slow"},
-			{pods, "slow", "large a b slow"},
-			{append(late, pods...), "a", "new large a b slow"},
-			{append(pods, late...), "", "large b new slow a"},
-			{pods, "", "large a b slow"},
+			{pods, "slow", "", "a b large slow"},
+			{pods, "slow", "", "large a b slow"},
+			{append(late, pods...), "a", "", "new large a b slow"},
+			{append(pods, late...), "", "", "large b new slow a"},
+			{pods, "", "", "large a b slow"},
+			{pods, "", "a", "large a"},
+			{pods, "", "", "b slow large a"},
 		} {
-			opened, slow = nil, step.slow
-			if _, err := inTenSeconds(t, d, round, step.pods); err != nil {
-				t.Fatal(err)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			var opened []string
+			d.opening = func(m *podDisk, path string) {
+				name, _, found := strings.Cut(strings.TrimPrefix(path, "uid-"), "/")
+				if !found {
+					return
+				}
+				opened = append(opened, name)
+				switch name {
+				case step.slow:
+					<-m.turn.Context().Done()
+				case step.last:
+					cancel()
+				}
 			}
-			if got := strings.Join(opened, " "); got != step.want {
-				t.Errorf("round %d: walked in the order %s, want %s", round, got, step.want)
+			uses, err := d.Measure(ctx, measuredAt().Add(time.Duration(round)*2*time.Minute), step.pods)
+			cancel()
+			if got := strings.Join(opened, " "); err != nil || got != step.want {
+				t.Errorf("round %d: walked in the order %s, %v, want %s", round, got, err, step.want)
 			}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		d.opening = func(_ *podDisk, path string) {
-			if isEmptyDirOf(path, "a") { // large and a have begun
-				cancel()
+			got := strings.Fields(known(step.pods, uses))
+			want := slices.DeleteFunc(strings.Fields(step.want), func(name string) bool { return name == step.slow || name == step.last })
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) || step.slow != "" && !strings.Contains(uses["uid-"+step.slow].Reason, "deadline exceeded") {
+				t.Errorf("round %d: known are %q, want %q; %+v", round, got, want, uses)
 			}
-		}
-		if _, err := d.Measure(ctx, measuredAt(), pods); err != nil {
-			t.Fatal(err)
-		}
-		opened = nil
-		d.opening = func(m *podDisk, path string) {
-			if isEmptyDirOf(path, m.pod.Name) {
-				opened = append(opened, m.pod.Name)
-			}
-		}
-		if _, err := d.Measure(t.Context(), measuredAt(), pods); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(opened, " "); got != "b slow large a" {
-			t.Errorf("after a short time walked in the order %s, want b and slow first, and a last", got)
 		}
 	})
 }
@@ -214,9 +176,7 @@ func notHeldUp(t *testing.T, h *fakeHost, workers int, pods []NodePod, isDead fu
 	}
 	for round := range 3 {
 		uses, err := inTenSeconds(t, d, round, pods)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if use := uses["uid-web"]; use.NodeFS.Sum().BytesKnown || !strings.Contains(use.Reason, "has not answered") {
 			t.Errorf("round %d: the dead pod is %+v", round, use)
 		}
@@ -308,20 +268,19 @@ func TestNodeDiskWorkers(t *testing.T) {
 	pods := h.podsWithFiles("a", "b", "c")
 	synctest.Test(t, func(t *testing.T) {
 		d := h.open(t, func(o *NodeDiskOptions) { o.Workers, o.Cores = 3, 3 })
-		var mu sync.Mutex
-		at, most := 0, 0
-		d.opening = func(*podDisk, string) {
-			mu.Lock()
-			at++
-			most = max(most, at)
-			mu.Unlock()
-			time.Sleep(time.Millisecond) // of the fake clock
-			mu.Lock()
-			at--
-			mu.Unlock()
+		var at atomic.Int32
+		all := make(chan struct{})
+		d.opening = func(m *podDisk, _ string) {
+			if at.Add(1) == 3 {
+				close(all)
+			}
+			select {
+			case <-all:
+			case <-m.turn.Context().Done():
+			}
 		}
-		if _, err := d.Measure(t.Context(), measuredAt(), pods); err != nil || most != 3 {
-			t.Errorf("%d places at a time, %v; want 3", most, err)
+		if uses, err := inTenSeconds(t, d, 0, pods); err != nil || known(pods, uses) != "a b c" {
+			t.Errorf("known are %q, %v: not all places are read at a time", known(pods, uses), err)
 		}
 	})
 }
@@ -335,9 +294,7 @@ func TestNodeDiskCores(t *testing.T) {
 	pods := h.podsWithFiles("a-large", "b")
 	dir := h.at("/var/lib/kubelet/pods/uid-a-large/volumes/kubernetes.io~empty-dir/cache/")
 	for i := range 10_000 {
-		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600))
 	}
 	for cores, want := range map[float64]bool{1: true, 1e-9: false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,6 @@ func names() []string {
 	return []string{
 		prefix + "RealCgroups",
 		prefix + "MemoryHog",
-		prefix + "PSITriggerFires",
 		prefix + "PodThrashesAloneInItsMemoryMax",
 		prefix + "HugepagesReserved",
 		prefix + "BigFileReadTwice",
