@@ -8,36 +8,56 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// Guards invariants 5, 7 and 8 for deletes: a delete names the UID and the grace period, and
-// a dry run differs only in its dry-run option.
-func TestDeleteNamesWhatAnEvictionNames(t *testing.T) {
+// Guards invariants 5, 7 and 8: an eviction and a delete name the UID of the judged pod and the grace period, and a
+// dry run differs only in its dry-run option.
+func TestInvariant05And08RequestsNameTheJudgedPod(t *testing.T) {
 	t.Parallel()
 	grace, uid := int64(5), types.UID("uid-1")
-	for dryRun, want := range map[bool]evict.Outcome{false: evict.Deleted, true: evict.WouldDelete} {
+	const pod = "/api/v1/namespaces/shop/pods/web-1"
+	for _, test := range []struct {
+		deletes, dryRun bool
+		method, path    string
+		want            evict.Outcome
+	}{
+		{false, false, http.MethodPost, pod + "/eviction", evict.Evicted},
+		{false, true, http.MethodPost, pod + "/eviction", evict.WouldEvict},
+		{true, false, http.MethodDelete, pod, evict.Deleted},
+		{true, true, http.MethodDelete, pod, evict.WouldDelete},
+	} {
 		s := newServer(t, answer{code: 200, body: podLeaving}, answer{})
-		request := evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1", GraceSeconds: &grace, Delete: true, DryRun: dryRun}
-		if got := s.evictor(t).Evict(t.Context(), request); got.Outcome != want || got.Message != "" {
-			t.Errorf("dry run %v: %+v, want %s", dryRun, got, want)
+		request := evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1", GraceSeconds: &grace, Delete: test.deletes, DryRun: test.dryRun}
+		if got := s.evictor(t).Evict(t.Context(), request); got.Outcome != test.want || got.Message != "" {
+			t.Errorf("%+v: %+v", test, got)
 		}
-		options := metav1.DeleteOptions{
-			TypeMeta:           metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"},
-			GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &uid},
+		found := s.all(test.method)
+		if len(found) != 1 || s.reads() != 0 || found[0].path != test.path {
+			t.Fatalf("%+v: asked %+v, and %d reads", test, found, s.reads())
 		}
-		if dryRun {
-			options.DryRun = []string{"All"}
+		want := policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &uid}}}
+		if test.dryRun {
+			want.DeleteOptions.DryRun = []string{"All"}
 		}
-		var sent metav1.DeleteOptions
-		if len(s.asked) != 1 || s.asked[0].method != http.MethodDelete || s.asked[0].path != "/api/v1/namespaces/shop/pods/web-1" || json.Unmarshal(s.asked[0].body, &sent) != nil {
-			t.Fatalf("dry run %v: asked %+v", dryRun, s.asked)
+		sent := policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{}}
+		var body any = &sent
+		if test.deletes {
+			body = sent.DeleteOptions
+			want.DeleteOptions.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}
+		} else {
+			want.ObjectMeta = metav1.ObjectMeta{Name: "web-1", Namespace: "shop"}
+			want.TypeMeta = metav1.TypeMeta{Kind: "Eviction", APIVersion: "policy/v1"}
 		}
-		if diff := cmp.Diff(options, sent); diff != "" {
-			t.Errorf("dry run %v: options (-want +got):\n%s", dryRun, diff)
+		if err := json.Unmarshal(found[0].body, body); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(want, sent); diff != "" {
+			t.Errorf("%+v: sent (-want +got):\n%s", test, diff)
 		}
 	}
 }
@@ -107,7 +127,7 @@ func TestBudget(t *testing.T) {
 		if err != nil && (!strings.Contains(err.Error(), test.fault) || !strings.HasPrefix(err.Error(), "reading PodDisruptionBudget shop/web: ")) {
 			t.Errorf("%s: %v, want %q", name, err, test.fault)
 		}
-		if path := s.asked[0].path; path != "/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web" {
+		if path := s.all(http.MethodGet)[0].path; path != "/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web" {
 			t.Errorf("%s: requested %s", name, path)
 		}
 	}

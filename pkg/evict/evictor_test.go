@@ -1,7 +1,6 @@
 package evict_test
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -89,19 +87,6 @@ func (s *server) all(method string) (found []asked) {
 }
 
 func (s *server) reads() int { return len(s.all(http.MethodGet)) }
-
-// evictions returns the bodies of the evictions.
-func (s *server) evictions(t *testing.T) (found []policyv1.Eviction) {
-	t.Helper()
-	for _, a := range s.all(http.MethodPost) {
-		var e policyv1.Eviction
-		if err := json.Unmarshal(a.body, &e); err != nil {
-			t.Errorf("decoding the eviction: %v", err)
-		}
-		found = append(found, e)
-	}
-	return found
-}
 
 func (s *server) evictor(t *testing.T) *evict.Evictor {
 	t.Helper()
@@ -290,38 +275,6 @@ func TestPageOfAProxyIsUnknown(t *testing.T) {
 				t.Errorf("%d %s: %s, stays %v, no right %v", code, page, got.Outcome, got.Stays, got.NoRight)
 			}
 		}
-	}
-}
-
-// Guards invariant 5: an eviction names the UID of the judged pod.
-func TestInvariant05EvictionNamesTheUID(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success"}`}, answer{})
-	s.evict(t)
-	sent := s.evictions(t)[0]
-	if sent.DeleteOptions == nil || sent.DeleteOptions.Preconditions == nil ||
-		sent.DeleteOptions.Preconditions.UID == nil || string(*sent.DeleteOptions.Preconditions.UID) != "uid-1" {
-		t.Errorf("the eviction carries no UID precondition: %+v", sent.DeleteOptions)
-	}
-}
-
-// Guards invariant 8: a dry run differs in exactly one field.
-func TestInvariant08DryRunDiffersInOneThing(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success"}`}, answer{})
-	evictor := s.evictor(t)
-	grace := int64(5)
-	request := evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1", GraceSeconds: &grace}
-	wet := evictor.Evict(t.Context(), request)
-	request.DryRun = true
-	dry := evictor.Evict(t.Context(), request)
-	if wet.Outcome != evict.Evicted || dry.Outcome != evict.WouldEvict {
-		t.Errorf("outcomes %v and %v, want Evicted and WouldEvict", wet.Outcome, dry.Outcome)
-	}
-	want := s.evictions(t)[0].DeepCopy()
-	want.DeleteOptions.DryRun = []string{"All"}
-	if diff := cmp.Diff(*want, s.evictions(t)[1]); diff != "" {
-		t.Errorf("the dry run's request (-want +got):\n%s", diff)
 	}
 }
 
