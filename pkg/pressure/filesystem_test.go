@@ -5,9 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,21 +103,11 @@ func TestLinksOfTheHost(t *testing.T) {
 	for link, target := range map[string]string{"kubelet": "/data/kubelet", "containerd": "../../../../data/containerd"} {
 		must(t, os.Symlink(target, filepath.Join(root, "var/lib", link)))
 	}
-	sys := fakeSystem()
-	var mu sync.Mutex // the probes also use it
-	var asked []string
-	sys.device = func(path string) (uint64, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked = append(asked, path)
-		return uint64(len(asked)), nil
-	}
-	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSAvailable}}, sys)
-	want := []string{filepath.Join(root, "data/kubelet"), filepath.Join(root, "data/containerd")}
-	mu.Lock()
-	defer mu.Unlock()
-	if got := []string{n.nodefs.path, n.imagefs.path}; !slices.Equal(got, want) || len(asked) < 2 || !slices.Equal(asked[:2], want) {
-		t.Errorf("asked are %q and %q; want %q", asked, got, want)
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSAvailable}}, fakeSystem())
+	for signal, want := range map[Signal]string{NodeFSAvailable: "data/kubelet", ImageFSAvailable: "data/containerd"} {
+		if got := n.Directory(signal); got != filepath.Join(root, want) {
+			t.Errorf("%s is about %q; want %q", signal, got, want)
+		}
 	}
 }
 

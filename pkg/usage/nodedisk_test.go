@@ -149,12 +149,6 @@ func exactly(tb testing.TB, h *fakeHost, files, directories int64) FSUse {
 	}
 }
 
-// plusUse adds figures up.
-func plusUse(a, b FSUse) FSUse {
-	a.Bytes, a.Inodes = a.Bytes+b.Bytes, a.Inodes+b.Inodes
-	return a
-}
-
 // ended is web without a running container.
 func ended() NodePod {
 	pod := web()
@@ -284,7 +278,7 @@ func TestNodeDiskLogs(t *testing.T) {
 	for i := range 6 {
 		var link unix.Stat_t
 		must(t, unix.Lstat(h.at(dir+strconv.Itoa(i)+".log"), &link))
-		want = plusUse(want, FSUse{Bytes: link.Blocks * 512, Inodes: 1})
+		want.Bytes, want.Inodes = want.Bytes+link.Blocks*512, want.Inodes+1
 	}
 	if use.NodeFS[Logs] != want {
 		t.Errorf("logs %+v, want two files, three directories and six links: %+v", use.NodeFS[Logs], want)
