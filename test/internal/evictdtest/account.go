@@ -137,30 +137,44 @@ func (a *Account) WriteEvent(ctx context.Context, as *rest.Config, name string, 
 // running creates a pod as the DaemonSet would on a node; its token names that node.
 func (a *Account) running(node string) *corev1.Pod {
 	a.T.Helper()
-	pod, err := a.Client.CoreV1().Pods(AccountName).Create(a.T.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "evictd-"},
-		Spec: corev1.PodSpec{
-			NodeName: node, ServiceAccountName: AccountName, AutomountServiceAccountToken: new(false),
-			Containers: []corev1.Container{{Name: "evictd", Image: "none"}},
-		},
-	}, metav1.CreateOptions{})
+	pod, err := a.Client.CoreV1().Pods(AccountName).Create(a.T.Context(), OwnPod(node), metav1.CreateOptions{})
 	a.Must(err)
 	a.Undo(func(ctx context.Context) { _ = a.Client.CoreV1().Pods(AccountName).Delete(ctx, pod.Name, AtOnce()) })
 	return pod
 }
 
+// OwnPod is a pod of evictd itself, to be created on a node.
+func OwnPod(node string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "evictd-"},
+		Spec: corev1.PodSpec{
+			NodeName: node, ServiceAccountName: AccountName, AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "evictd", Image: "none"}},
+		},
+	}
+}
+
 // Token requests a token of the account as the kubelet does, bound to a pod, or to nothing.
 func (a *Account) Token(pod *corev1.Pod) *rest.Config {
 	a.T.Helper()
+	config := rest.AnonymousClientConfig(Unlimited())
+	token, err := Token(a.T.Context(), a.Client, pod)
+	a.Must(err)
+	config.QPS, config.BearerToken = -1, token
+	return config
+}
+
+// Token is [Account.Token] without a test.
+func Token(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (string, error) {
 	request := &authenticationv1.TokenRequest{}
 	if pod != nil {
 		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
 			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
 		}
 	}
-	answer, err := a.Client.CoreV1().ServiceAccounts(AccountName).CreateToken(a.T.Context(), AccountName, request, metav1.CreateOptions{})
-	a.Must(err)
-	config := rest.AnonymousClientConfig(Unlimited())
-	config.QPS, config.BearerToken = -1, answer.Status.Token
-	return config
+	answer, err := client.CoreV1().ServiceAccounts(AccountName).CreateToken(ctx, AccountName, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("requesting a token: %w", err)
+	}
+	return answer.Status.Token, nil
 }

@@ -1,6 +1,7 @@
 package evictdtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -92,38 +93,45 @@ func Start(tb testing.TB, o Options) *Evictd {
 		tb.Fatal(err)
 	}
 	dir := tb.TempDir()
-	e := &Evictd{t: tb, Address: address, Log: &Log{}, Config: filepath.Join(dir, "evictd.yaml")}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err = os.WriteFile(kubeconfig, fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-current-context: it
-contexts: [{name: it, context: {cluster: it, user: it}}]
-clusters: [{name: it, cluster: {server: "https://%s", certificate-authority-data: %s}}]
-users: [{name: it, user: {tokenFile: %q}}]
-`, o.Server, base64.StdEncoding.EncodeToString(o.CA), o.TokenFile), 0o600); err != nil {
+	e := &Evictd{t: tb, Address: address, Log: &Log{}, Config: filepath.Join(dir, configName)}
+	if e.command, err = o.Command(Binary(tb), dir, address); err != nil {
 		tb.Fatal(err)
 	}
-	if err = os.WriteFile(e.Config, configuration(o.Settings), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	e.command = exec.Command(Binary(tb), //nolint:gosec,noctx // built above; Stop and Kill end it
-		"run", "--config="+e.Config, "--node-name="+o.Node, "--kubeconfig="+kubeconfig,
-		"--host-root="+o.Host.Root, "--http-bind-address="+e.Address)
-	if o.StateDir == "" {
-		if o.StateDir, err = EmptyState(dir, o.Host.Root); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	e.command.Args = append(e.command.Args, "--state-dir="+o.StateDir)
-	if o.Namespace == "" {
-		o.Namespace = AccountName
-	}
-	e.command.Stderr, e.command.Env = e.Log, append(os.Environ(), "POD_NAMESPACE="+o.Namespace)
+	e.command.Stderr = e.Log
 	if err := e.command.Start(); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(e.Stop)
 	return e
+}
+
+const configName = "evictd.yaml"
+
+// Command returns the command that runs evictd with these options and serves its pages at an address. It
+// writes evictd's files into an empty folder.
+func (o Options) Command(binary, dir, address string) (*exec.Cmd, error) {
+	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, configName)
+	err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: it
+contexts: [{name: it, context: {cluster: it, user: it}}]
+clusters: [{name: it, cluster: {server: "https://%s", certificate-authority-data: %s}}]
+users: [{name: it, user: {tokenFile: %q}}]
+`, o.Server, base64.StdEncoding.EncodeToString(o.CA), o.TokenFile), 0o600)
+	if err == nil {
+		err = os.WriteFile(config, configuration(o.Settings), 0o600)
+	}
+	if err == nil && o.StateDir == "" {
+		o.StateDir, err = EmptyState(dir, o.Host.Root)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing evictd's files: %w", err)
+	}
+	command := exec.Command(binary, //nolint:gosec,noctx // built above; what starts it ends it
+		"run", "--config="+config, "--node-name="+o.Node, "--kubeconfig="+kubeconfig,
+		"--host-root="+o.Host.Root, "--http-bind-address="+address, "--state-dir="+o.StateDir)
+	command.Env = append(os.Environ(), "POD_NAMESPACE="+cmp.Or(o.Namespace, AccountName))
+	return command, nil
 }
 
 // configuration returns a configuration file.

@@ -17,6 +17,7 @@ const Mebibyte = 1 << 20
 const (
 	totalMiB = 16 << 10
 	kubepods = "sys/fs/cgroup/kubepods.slice"
+	meminfo  = "proc/meminfo"
 )
 
 // Host is a node's files as evictd reads them: the API server is real in these tests, and the tests
@@ -32,45 +33,68 @@ type Host struct {
 // NewHost returns a node of 16 GiB, half of which are available.
 func NewHost(tb testing.TB) *Host {
 	tb.Helper()
-	h := &Host{t: tb, Root: tb.TempDir()}
-	h.Write("sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n")
-	h.group(kubepods, 0)
-	h.Write(kubepods+"/memory.max", "max\n")
-	h.Write("var/lib/kubelet/pods", "")
-	h.Write("proc/sys/kernel/random/boot_id", "8b3a1f0e-6f1f-4c5e-9d2b-1a2b3c4d5e6f\n")
-	h.Calm()
+	h, err := MakeHost(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	h.t = tb
 	return h
+}
+
+// MakeHost is [NewHost] without a test, below a folder: the node stays as it is.
+func MakeHost(root string) (*Host, error) {
+	h := &Host{Root: root, available: totalMiB / 2}
+	files := filesOfGroup(kubepods, 0)
+	files["sys/fs/cgroup/cgroup.controllers"] = "cpu memory pids\n"
+	files[kubepods+"/memory.max"] = "max\n"
+	files["var/lib/kubelet/pods"] = ""
+	files["proc/sys/kernel/random/boot_id"] = "8b3a1f0e-6f1f-4c5e-9d2b-1a2b3c4d5e6f\n"
+	files[meminfo] = memory(h.available)
+	for name, text := range files {
+		if err := h.write(name, text); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
 }
 
 // Write replaces a file's text in place, as the kernel does: evictd keeps its files open. All texts of
 // one file have the same length, so that a read never returns a partial one.
 func (h *Host) Write(name, text string) {
 	h.t.Helper()
+	if err := h.write(name, text); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *Host) write(name, text string) error {
 	path := filepath.Join(h.Root, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		h.t.Fatal(err)
+		return fmt.Errorf("making a folder of the host: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600) //nolint:gosec // below the test's own folder
 	if err != nil {
-		h.t.Fatal(err)
+		return fmt.Errorf("opening a file of the host: %w", err)
 	}
 	defer file.Close() //nolint:errcheck // it is written at once
-	if _, err = file.WriteAt([]byte(text), 0); err != nil {
-		h.t.Fatal(err)
-	}
+	_, err = file.WriteAt([]byte(text), 0)
+	return err //nolint:wrapcheck // it names the file
 }
 
 // Run creates a pod's cgroup with that memory usage in MiB.
 func (h *Host) Run(pod *corev1.Pod, holds int64) {
 	h.t.Helper()
-	h.group(groupOf(pod), holds)
+	for name, text := range filesOfGroup(groupOf(pod), holds) {
+		h.Write(name, text)
+	}
 }
 
-func (h *Host) group(name string, holds int64) {
-	h.t.Helper()
-	h.Write(name+"/memory.current", fmt.Sprintf("%d\n", holds*Mebibyte))
-	h.Write(name+"/memory.stat", fmt.Sprintf("anon %d\nfile 0\nshmem 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\n", holds*Mebibyte))
-	h.Write(name+"/pids.current", "1\n")
+func filesOfGroup(name string, holds int64) map[string]string {
+	return map[string]string{
+		name + "/memory.current": fmt.Sprintf("%d\n", holds*Mebibyte),
+		name + "/memory.stat":    fmt.Sprintf("anon %d\nfile 0\nshmem 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\n", holds*Mebibyte),
+		name + "/pids.current":   "1\n",
+	}
 }
 
 func groupOf(pod *corev1.Pod) string {
@@ -85,8 +109,12 @@ func (h *Host) Free(available int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.available = available
-	h.Write("proc/meminfo", fmt.Sprintf("MemTotal: %12d kB\nMemFree: %12d kB\nMemAvailable: %12d kB\nCached: 0 kB\nSlab: 0 kB\n",
-		int64(totalMiB<<10), available<<10, available<<10))
+	h.Write(meminfo, memory(available))
+}
+
+func memory(available int64) string {
+	return fmt.Sprintf("MemTotal: %12d kB\nMemFree: %12d kB\nMemAvailable: %12d kB\nCached: 0 kB\nSlab: 0 kB\n",
+		int64(totalMiB<<10), available<<10, available<<10)
 }
 
 // End reclaims a pod's memory and removes its cgroup, in the kernel's order. In the other order evictd
