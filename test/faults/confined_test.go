@@ -4,11 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/test/internal/audit"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
@@ -33,12 +35,30 @@ func finds(a *evictdtest.Account, e *evictdtest.Evictd, want float64) {
 	}, e.Log.String)
 }
 
+// watchesOfPods counts those that were opened with tokens of the near node.
+func watchesOfPods(a *evictdtest.Account) (count int) {
+	a.T.Helper()
+	events, err := (&audit.Log{Path: evictdtest.Cluster().AuditLog()}).Next()
+	a.Must(err)
+	for i := range events {
+		e := &events[i]
+		here := slices.Contains(e.User.Extra["authentication.kubernetes.io/node-name"], a.Near)
+		if here && e.Verb == "watch" && e.ObjectRef.Resource == "pods" && e.Stage == "ResponseStarted" {
+			count++
+		}
+	}
+	return count
+}
+
 // Evictd finds by its own token whether the shipped policies confine it.
 func TestEvictdKnowsWhetherItIsConfined(t *testing.T) {
 	a := evictdtest.NewAccount(t) // not parallel: account, role and policies are the cluster's
 	a.Confine()
 	shipped := own(a)
 	finds(a, shipped, 1)
+	if watches := watchesOfPods(a); watches != 1 {
+		t.Errorf("%d watches of the node's pods were opened, want 1", watches)
+	}
 	if shipped.Log.Has(`"check":"policy/`) {
 		t.Error("the log says that a policy is not as it should be")
 	}

@@ -1,10 +1,11 @@
-// Command agents measures what many calm agents cost one real API server and its etcd: memory,
-// CPU and bytes of each agent, without and with pods that come and go, and what happens when the
-// API server ends and all agents return. `make bench-agents` runs it; docs/results has its tables.
+// Command agents measures what many calm agents cost one real API server and its etcd: memory, CPU and
+// requests of each, without and with pods that are replaced; how long a stop takes; and what happens when
+// the API server is killed and returns. Each agent is a process `evictd run` in dry run, with a node of its
+// own, which exists in the API alone, and with the shipped account, rights and policies. `make bench-agents`
+// runs it; docs/results has its tables.
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -12,154 +13,84 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/evictd/evictd/test/cluster"
-	"github.com/evictd/evictd/test/internal/fleet"
+	"github.com/evictd/evictd/test/internal/audit"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
 func main() { os.Exit(measure.Run("agents", run)) }
 
-// settings are the flags.
-type settings struct {
-	agents   int
-	pods     int
-	window   time.Duration
-	windows  int
-	churn    float64 // % of a cluster's pods in an hour
-	density  int     // pods of a node, for the rate of the churn and for the dense nodes
-	restarts int
-	rounds   int
-	stops    int
-}
-
-func parse(arguments []string) (settings, error) {
-	const agents, pods, windows, churn, density, restarts, rounds, stops = 1000, 10, 3, 10, 110, 3, 10, 5
-	var s settings
-	flags := flag.NewFlagSet("agents", flag.ContinueOnError)
-	flags.IntVar(&s.agents, "agents", agents, "agents at the last step, each on a node of its own; the others are 0, a quarter and half")
-	flags.IntVar(&s.pods, "pods", pods, "pods on each node, the agent's included")
-	flags.DurationVar(&s.window, "window", 20*time.Second, "one measurement") //nolint:mnd // a default
-	flags.IntVar(&s.windows, "windows", windows, "measurements of which the median counts; 0 leaves them out")
-	flags.Float64Var(&s.churn, "churn", churn, "% of the pods that are replaced in an hour")
-	flags.IntVar(&s.density, "density", density, "pods of a full node: the churn is that of so many on each node")
-	flags.IntVar(&s.restarts, "restarts", restarts, "restarts of the API server")
-	flags.IntVar(&s.rounds, "rounds", rounds, "how often a few agents connect anew, for the cost of one; 0 leaves it out")
-	flags.IntVar(&s.stops, "stops", stops, "how often all agents are stopped, and let act again")
-	if err := flags.Parse(arguments); err != nil {
-		return s, err
-	}
-	const fewest = 40
-	if s.agents < fewest || s.pods < 2 || s.windows < 0 || s.rounds < 0 || s.restarts < 0 || s.stops < 0 || s.density < s.pods || s.churn <= 0 {
-		return s, errors.New("at least 40 agents, 2 pods, a churn, and a density of at least --pods")
-	}
-	return s, nil
-}
-
 // bench is one run.
 type bench struct {
-	settings
-	server *server
-	calm   *fleet.Calm
+	agents, pods, stops, restarts int
+	window                        time.Duration
+
+	cluster  *cluster.Cluster
+	client   kubernetes.Interface // the administrator's
+	dir      string               // of the agents' files
+	host     *evictdtest.Host
+	journal  journal
+	running  []*agent
+	names    [][]string // by node: its pods
+	replaced int        // pods so far
 }
 
 func run(ctx context.Context, arguments []string) error {
-	chosen, err := parse(arguments)
-	if err != nil {
+	const agents, pods, stops, restarts = 200, 10, 5, 3
+	b := &bench{}
+	flags := flag.NewFlagSet("agents", flag.ContinueOnError)
+	flags.IntVar(&b.agents, "agents", agents, "agents at the last level, each on a node of its own; the others are 0 and half")
+	flags.IntVar(&b.pods, "pods", pods, "pods on each node, beside the agent's")
+	flags.DurationVar(&b.window, "window", time.Minute, "how long each level is measured, and once more while pods are replaced; 0 leaves the levels out")
+	flags.IntVar(&b.stops, "stops", stops, "how often all agents are stopped, and let go on")
+	flags.IntVar(&b.restarts, "restarts", restarts, "how often the API server is killed")
+	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	return measure.OnCluster(ctx, "agents", func(c *cluster.Cluster, dir string) error {
-		tokens := filepath.Join(dir, "tokens")
-		if err = os.Mkdir(tokens, 0o700); err != nil {
-			return fmt.Errorf("making a folder: %w", err)
+	if b.agents < 2 || b.pods < 1 || b.window < 0 {
+		return errors.New("at least 2 agents, 1 pod, and no window below 0")
+	}
+	return measure.OnCluster(ctx, "agents", func(c *cluster.Cluster, dir string) (err error) {
+		b.cluster, b.dir, b.names = c, dir, make([][]string, b.agents)
+		b.journal = journal{log: audit.Log{Path: c.AuditLog()}, received: map[string]time.Time{}, watches: map[string]*audit.Event{}}
+		b.client, err = kubernetes.NewForConfig(c.RESTConfig())
+		if err == nil {
+			b.host, err = evictdtest.MakeHost(filepath.Join(dir, "host"))
 		}
-		b := &bench{settings: chosen}
-		begin := time.Now()
-		fmt.Printf("%d nodes with %d pods are being made.\n", b.agents, b.pods)
-		if b.calm, err = fleet.NewCalm(ctx, fleet.CalmOptions{
-			Config: c.RESTConfig(), Dir: tokens, Nodes: b.agents, PodsPerNode: b.pods,
-		}); err != nil {
-			return err
+		defer func() { err = errors.Join(err, b.end()) }()
+		for _, part := range []func(context.Context) error{b.manifest, b.nodes, b.levels, b.stop, b.kill} {
+			if err == nil {
+				err = part(ctx)
+			}
 		}
-		b.server = &server{cluster: c, calm: b.calm}
-		fmt.Printf("They are there after %.0f s.\n", time.Since(begin).Seconds())
-		return b.all(ctx)
+		return err
 	})
 }
 
-// all runs every part, and prints its tables.
-func (b *bench) all(ctx context.Context) error {
-	defer b.calm.Disconnect(ctx) //nolint:errcheck // the parts have ended theirs
-	if err := b.manifest(ctx); err != nil {
-		return err
-	}
-	size, err := b.calm.PodBytes(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\n%s; %d nodes with %d pods of %d bytes (protobuf) each\n", measure.Machine(), b.agents, b.pods, size)
-	var start syncCost
-	var slopes []slope
-	if b.rounds > 0 {
-		if start, err = b.syncs(ctx); err != nil {
-			return err
-		}
-	}
-	if b.windows > 0 {
-		if slopes, err = b.levels(ctx); err != nil {
-			return err
-		}
-	}
-	if err := b.calm.Connect(ctx, b.calm.Agents(), b.agents); err != nil {
-		return err
-	}
-	if err := b.stopAll(ctx); err != nil {
-		return err
-	}
-	if err := b.herds(ctx); err != nil {
-		return err
-	}
-	return b.paper(slopes, start)
-}
-
-// manifest applies the shipped manifest but for the DaemonSet, and prints what the policies cost
-// the API server's memory before there is any agent.
+// manifest applies the shipped manifest. Its DaemonSet goes before there is a node: without a kubelet the
+// agents' pods are made here.
 func (b *bench) manifest(ctx context.Context) error {
-	if err := b.server.restart(ctx); err != nil {
-		return err
-	}
-	before, _, err := b.server.settledHeap(ctx)
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile("../deploy/daemonset.yaml")
-	if err != nil {
-		return fmt.Errorf("reading the shipped manifest: %w", err)
-	}
-	var kept []string
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
-		if !strings.Contains("\n"+document, "\nkind: DaemonSet\n") {
-			kept = append(kept, document)
-		}
-	}
 	kubectl := exec.CommandContext(ctx, filepath.Join(os.Getenv("EVICTD_CLUSTER_BIN"), "kubectl"), //nolint:gosec // the Makefile built it
-		"--kubeconfig="+b.server.cluster.Kubeconfig(), "apply", "-f", "-")
-	kubectl.Stdin = strings.NewReader(strings.Join(kept, "\n---\n"))
-	var output bytes.Buffer
-	kubectl.Stdout, kubectl.Stderr = &output, &output
-	if err = kubectl.Run(); err != nil {
-		return fmt.Errorf("applying the shipped manifest: %w: %s", err, output.String())
+		"--kubeconfig="+b.cluster.Kubeconfig(), "apply", "-f", "../deploy/daemonset.yaml")
+	if output, err := kubectl.CombinedOutput(); err != nil {
+		return fmt.Errorf("applying the shipped manifest: %w: %s", err, output)
 	}
-	after, _, err := b.server.settledHeap(ctx)
-	if err != nil {
-		return err
-	}
-	pods := b.agents * (b.pods - 1)
-	fmt.Printf("\nThe API server's live heap is %.1f MiB with %d pods, and %.1f MiB once the shipped manifest is applied, without an agent.\n",
-		mebibytes(before), pods, mebibytes(after))
-	return b.calm.Admit(ctx)
+	return b.client.AppsV1().DaemonSets(evictdtest.AccountName).Delete(ctx, evictdtest.AccountName, metav1.DeleteOptions{})
 }
 
-func mebibytes(n float64) float64 { return n / (1 << 20) }
+// nodes makes all nodes and their pods.
+func (b *bench) nodes(ctx context.Context) error {
+	for i := range b.agents {
+		if err := b.makeNode(ctx, i); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("\n%s; %d nodes with %d pods each\n", measure.Machine(), b.agents, b.pods)
+	return nil
+}

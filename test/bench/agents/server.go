@@ -2,16 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"os"
 	"syscall"
 	"time"
 
-	"github.com/evictd/evictd/test/cluster"
-	"github.com/evictd/evictd/test/internal/fleet"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 	"github.com/evictd/evictd/test/internal/measure"
-	"github.com/evictd/evictd/test/internal/pages"
 )
 
 // The processes of the control plane, by the cluster's names.
@@ -20,133 +22,90 @@ const (
 	etcd      = "etcd"
 )
 
-// server reads the API server and what shares the machine with it.
-type server struct {
-	cluster *cluster.Cluster
-	calm    *fleet.Calm
-}
-
-// reading is the state of everything at one moment. CPU times and counts are since the start of
-// each process.
-type reading struct {
-	at                time.Time
-	cpu, etcdCPU, own time.Duration
-	machine           measure.MachineCPU
-	agentsRequests    int
-	requests, events  float64                      // of the API server's own metrics: all clients'
-	traffic           map[net.Conn]measure.Traffic // of the agents' connections, from the agent's side
-}
-
-// usage returns the CPU time and the resident memory of a process.
-func (s *server) usage(name string) (cpu time.Duration, rss int64, err error) {
-	pid, err := s.cluster.PID(name)
+// usage returns the CPU time and the resident memory, in MiB, of a process of the control plane.
+func (b *bench) usage(name string) (cpu time.Duration, rss float64, err error) {
+	pid, err := b.cluster.PID(name)
 	if err != nil {
 		return 0, 0, err //nolint:wrapcheck // it says what does not run
 	}
-	if cpu, err = measure.CPU(pid); err != nil {
-		return 0, 0, err
-	}
-	rss, err = measure.RSS(pid)
-	return cpu, rss, err
+	bytes, unread := measure.RSS(pid)
+	cpu, err = measure.CPU(pid)
+	return cpu, float64(bytes) / (1 << 20), errors.Join(err, unread)
 }
 
-// readAll is read with the API server's own metrics, which cost it some 0.2 s of CPU time.
-func (s *server) readAll(ctx context.Context) (reading, error) {
-	families, err := s.metrics(ctx)
-	if err != nil {
-		return reading{}, err
-	}
-	r, err := s.read()
-	r.requests, _ = families.Sum("apiserver_request_total")
-	r.events, _ = families.Sum("apiserver_watch_events_total", "resource", "pods")
-	return r, err
+// killServer ends the API server at once, as a crash does, and returns when it has ended.
+func (b *bench) killServer(ctx context.Context) error {
+	return errors.Join(b.cluster.Signal(apiServer, syscall.SIGKILL), b.cluster.StopProcess(ctx, apiServer))
 }
 
-// read asks the API server for nothing.
-func (s *server) read() (r reading, err error) {
-	r = reading{at: time.Now(), agentsRequests: len(s.calm.Requests().Since(time.Time{}))}
-	if r.cpu, _, err = s.usage(apiServer); err != nil {
-		return r, err
-	}
-	if r.etcdCPU, _, err = s.usage(etcd); err != nil {
-		return r, err
-	}
-	if r.own, err = measure.CPU(os.Getpid()); err != nil {
-		return r, err
-	}
-	r.machine, err = measure.ReadMachineCPU()
-	r.traffic = s.traffic()
-	return r, err
-}
-
-// traffic returns what the agents' connections have carried.
-func (s *server) traffic() map[net.Conn]measure.Traffic {
-	all := map[net.Conn]measure.Traffic{}
-	for _, conn := range s.calm.Requests().Connections() {
-		if carried, open := measure.TrafficOf(conn); open {
-			all[conn] = carried
-		}
-	}
-	return all
-}
-
-// metrics are the API server's own.
-func (s *server) metrics(ctx context.Context) (pages.Metrics, error) {
-	text, err := s.get(ctx, "/metrics")
-	if err != nil {
-		return nil, err
-	}
-	return pages.ParseMetrics(text)
-}
-
-func (s *server) get(ctx context.Context, path string, parameters ...string) (string, error) {
-	request := s.calm.Client().CoreV1().RESTClient().Get().AbsPath(path)
-	for i := 0; i+1 < len(parameters); i += 2 {
-		request = request.Param(parameters[i], parameters[i+1])
-	}
-	text, err := request.DoRaw(ctx)
-	if err != nil {
-		return "", fmt.Errorf("reading the API server's %s: %w", path, err)
-	}
-	return string(text), nil
-}
-
-// settledHeap waits for what the API server does after a change, collects its garbage, and returns what is left in
-// its heap and stacks, in bytes, and its goroutines.
-func (s *server) settledHeap(ctx context.Context) (bytes, goroutines float64, err error) {
-	const settles = 10 * time.Second
-	if err = measure.Sleep(ctx, settles); err != nil {
-		return 0, 0, err
-	}
-	if _, err = s.get(ctx, "/debug/pprof/heap", "gc", "1"); err != nil {
-		return 0, 0, err
-	}
-	families, err := s.metrics(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	heap, _ := families.Sum("go_memstats_heap_alloc_bytes")
-	stacks, _ := families.Sum("go_memstats_stack_inuse_bytes")
-	goroutines, _ = families.Sum("go_goroutines")
-	return heap + stacks, goroutines, nil
-}
-
-// kill ends the API server at once, as a crash does, and returns when it has ended.
-func (s *server) kill(ctx context.Context) error {
-	if err := s.cluster.Signal(apiServer, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("ending the API server: %w", err)
-	}
-	if err := s.cluster.StopProcess(ctx, apiServer); err != nil {
-		return fmt.Errorf("ending the API server: %w", err)
-	}
-	return nil
-}
-
-// restart ends the API server and starts it again: its memory is then that of what it holds, and
-// not that of what it did.
-func (s *server) restart(ctx context.Context) error {
-	if err := s.kill(ctx); err != nil {
+// stop stops all agents by their ConfigMap and lets them go on, in dry run, as often as wanted, and prints how
+// long it takes until each agent's loop has it in force.
+func (b *bench) stop(ctx context.Context) error {
+	if err := b.start(ctx, b.agents); err != nil || b.stops == 0 {
 		return err
 	}
-	return s.cluster.StartProcess(ctx, apiServer) //nolint:wrapcheck // it says what it does
+	client := b.client.CoreV1().ConfigMaps(evictdtest.AccountName)
+	stop := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: acting.StopName}, Data: map[string]string{acting.StopReason: "a measurement"}}
+	var stopped, ended []time.Duration
+	for range b.stops {
+		took, err := b.say(ctx, acting.Stopped, func() error { _, err := client.Create(ctx, stop, metav1.CreateOptions{}); return err })
+		if err != nil {
+			return err
+		}
+		stopped = append(stopped, took...)
+		if took, err = b.say(ctx, acting.Configured, func() error { return client.Delete(ctx, stop.Name, metav1.DeleteOptions{}) }); err != nil {
+			return err
+		}
+		ended = append(ended, took...)
+	}
+	fmt.Printf("\nfrom the request to the agent's loop, %d agents, %d times; %s\n\n", b.agents, b.stops, measure.Machine())
+	return measure.Table(os.Stdout, []string{"", "first ms", "median ms", "p99 ms", "last ms"}, [][]string{
+		append([]string{"ConfigMap created: all are stopped"}, spread(stopped, time.Millisecond)...),
+		append([]string{"ConfigMap deleted: all go on"}, spread(ended, time.Millisecond)...),
+	})
+}
+
+// kill kills the API server as often as wanted, starts it again at once, and prints what its agents do.
+func (b *bench) kill(ctx context.Context) error {
+	var rows [][]string
+	for range b.restarts {
+		row, err := b.killOnce(ctx)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+	}
+	if rows == nil {
+		return nil
+	}
+	fmt.Printf("\nthe API server is killed and starts again; %d agents; %s\n\n", b.agents, measure.Machine())
+	return measure.Table(os.Stdout, []string{
+		"in sync after the end: first s", "median s", "p99 s", "last s", "agents' requests", "most in one second",
+		"CPU s of the API server", "CPU s of the agents",
+	}, rows)
+}
+
+func (b *bench) killOnce(ctx context.Context) ([]string, error) {
+	before, err := b.usedCPU()
+	begin := time.Now()
+	if err = errors.Join(err, b.killServer(ctx)); err != nil {
+		return nil, err
+	}
+	started := make(chan error, 1)
+	go func() { started <- b.cluster.StartProcess(ctx, apiServer) }()
+	took, err := b.synced(ctx, begin, b.running)
+	cpu, _, unread := b.usage(apiServer)
+	after, unknown := b.usedCPU()
+	all, most := b.journal.since(begin)
+	row := append(spread(took, time.Second), fmt.Sprint(all), fmt.Sprint(most))
+	row = append(row, fmt.Sprintf("%.1f", cpu.Seconds()), fmt.Sprintf("%.1f", (after-before).Seconds()))
+	return row, errors.Join(<-started, err, unread, unknown)
+}
+
+// spread returns the smallest of some durations, the median, the 99th percentile and the largest.
+func spread(took []time.Duration, unit time.Duration) (cells []string) {
+	for _, q := range []float64{0, 0.5, 0.99, 1} {
+		cells = append(cells, fmt.Sprintf("%.4g", float64(measure.Quantile(took, q))/float64(unit)))
+	}
+	return cells
 }
