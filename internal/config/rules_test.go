@@ -31,13 +31,6 @@ func TestAnnotationNamespaces(t *testing.T) {
 	}
 }
 
-func TestPinnedPodsByDefault(t *testing.T) {
-	t.Parallel()
-	if !mustParse(t, head).Rules().PinnedPods || mustParse(t, head+"protect: {pinnedPods: false}\n").Rules().PinnedPods {
-		t.Error("pinned pods are protected unless the file says otherwise")
-	}
-}
-
 func TestRules(t *testing.T) {
 	t.Parallel()
 	byDefault := Default().Rules()

@@ -111,62 +111,73 @@ func withGrace(seconds string) string {
 	return head + "evictionMaxPodGracePeriod: " + seconds + "\n"
 }
 
-func TestWatchAppliesEdits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "evictd.yaml")
-		put(t, path, withGrace("1"))
-		w := watch(t, path, nil)
-		w.after(t, applies, applied(1))
-		put(t, path, withGrace("2"))
-		w.after(t, applies, applied(2))
-		overwrite(t, path, withGrace("3"))
-		w.after(t, applies, applied(3))
-		w.after(t, time.Hour, nil)
-	})
-}
-
-// TestWatchUnchanged: what means the same as what is in force is not applied.
-func TestWatchUnchanged(t *testing.T) {
-	t.Parallel()
+// following runs a test of a file that is followed, with 1 in it and in force. No poll is at the moment at which the test
+// begins.
+func following(t *testing.T, test func(t *testing.T, path string, w *watched)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("1"))
 		w := watch(t, path, mustParse(t, withGrace("1")))
-		for _, content := range []string{withGrace("1"), "# a comment\n" + withGrace("1"), withGrace("1") + "dryRun: true\n"} {
-			put(t, path, content)
-			w.after(t, applies, nil)
-		}
-		put(t, path, withGrace("2"))
-		w.after(t, applies, applied(2))
+		time.Sleep(time.Second)
+		test(t, path, w)
 	})
 }
 
-// TestWatchChangedBefore: an edit between Load and Watch is not lost.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	type edit struct {
+		write   func(t *testing.T, path, content string) // nil: it stays as it is
+		content string
+		after   time.Duration
+		applied []int32
+		refused []string
+	}
+	for name, edits := range map[string][]edit{
+		"an edit is applied once": {
+			{put, withGrace("2"), applies, applied(2), nil}, {overwrite, withGrace("3"), applies, applied(3), nil}, {nil, "", time.Hour, nil, nil},
+		},
+		"what means the same as what is in force is not applied": {
+			{put, withGrace("1"), applies, nil, nil},
+			{put, "# a comment\n" + withGrace("1"), applies, nil, nil},
+			{put, withGrace("1") + "dryRun: true\n", applies, nil, nil},
+			{put, withGrace("2"), applies, applied(2), nil},
+		},
+		"each fault is reported once, and what is in force again, so that the fault is known to be over": {
+			{put, withGrace("-1"), applies, nil, []string{"evictionMaxPodGracePeriod"}},
+			{put, head + "dryRun: [", applies, nil, []string{"not YAML"}},
+			{nil, "", time.Hour, nil, nil},
+			{put, withGrace("1"), time.Hour, applied(1), nil},
+		},
+		"half a configuration that is being written in place may be a valid one, and is not put in force": {
+			{overwrite, head, 2 * time.Second, nil, nil}, {overwrite, withGrace("2"), applies, applied(2), nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			following(t, func(t *testing.T, path string, w *watched) {
+				t.Helper()
+				for _, e := range edits {
+					if e.write != nil {
+						e.write(t, path, e.content)
+					}
+					w.after(t, e.after, e.applied, e.refused...)
+				}
+			})
+		})
+	}
+}
+
+// An edit between Load and Watch is not lost, nor is the first valid file where none was in force.
 func TestWatchChangedBefore(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "evictd.yaml")
-		put(t, path, withGrace("2"))
-		watch(t, path, mustParse(t, withGrace("1"))).after(t, applies, applied(2))
-	})
-}
-
-func TestWatchRefuses(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "evictd.yaml")
-		put(t, path, withGrace("1"))
-		w := watch(t, path, mustParse(t, withGrace("1")))
-		put(t, path, withGrace("-1"))
-		w.after(t, applies, nil, "evictionMaxPodGracePeriod")
-		put(t, path, head+"dryRun: [")
-		w.after(t, applies, nil, "not YAML")
-		w.after(t, time.Hour, nil) // each fault once
-		// Back to what is in force: said once, so that the fault is known to be over.
-		put(t, path, withGrace("1"))
-		w.after(t, time.Hour, applied(1))
-	})
+	for _, inForce := range []*EvictdConfiguration{nil, mustParse(t, withGrace("1"))} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "evictd.yaml")
+			put(t, path, withGrace("2"))
+			watch(t, path, inForce).after(t, applies, applied(2))
+		})
+	}
 }
 
 // TestWatchConfigMap swaps links as the kubelet's AtomicWriter does
@@ -246,31 +257,13 @@ func TestWatchMissing(t *testing.T) {
 	}
 }
 
-// TestWatchHalfWritten: half a configuration that is being written in place may be a valid
-// one, and is not put in force.
-func TestWatchHalfWritten(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "evictd.yaml")
-		put(t, path, withGrace("1"))
-		w := watch(t, path, mustParse(t, withGrace("1")))
-		time.Sleep(time.Second)
-		overwrite(t, path, head)
-		w.after(t, 2*time.Second, nil)
-		overwrite(t, path, withGrace("2"))
-		w.after(t, applies, applied(2))
-	})
-}
-
 // TestWatchTriesAgain: what could not be applied for a reason that passes is applied
 // once it has passed, without an edit, and refused once. A file that is not valid
 // is not tried again.
 func TestWatchTriesAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "evictd.yaml")
-		put(t, path, withGrace("1"))
-		w := watch(t, path, mustParse(t, withGrace("1")))
+	following(t, func(t *testing.T, path string, w *watched) {
+		t.Helper()
 		w.fails(errors.New("the sampler could not be opened"))
 		put(t, path, withGrace("2"))
 		w.after(t, time.Minute, nil, "sampler could not be opened; trying again every 2s")
@@ -284,10 +277,8 @@ func TestWatchTriesAgain(t *testing.T) {
 // TestWatchUnreadable: what cannot be read is refused, and followed once it can.
 func TestWatchUnreadable(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "evictd.yaml")
-		put(t, path, withGrace("1"))
-		w := watch(t, path, mustParse(t, withGrace("1")))
+	following(t, func(t *testing.T, path string, w *watched) {
+		t.Helper()
 		remove(t, path)
 		if err := os.Mkdir(path, 0o700); err != nil {
 			t.Fatal(err)
