@@ -1,6 +1,10 @@
 package nodepods_test
 
 import (
+	"flag"
+	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,21 +14,45 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// same fails when two pods differ, quantities by value.
-func same(t *testing.T, want, got *corev1.Pod) {
-	t.Helper()
-	if !apiequality.Semantic.DeepEqual(want, got) {
-		t.Errorf("the pod differs:\n%s", cmp.Diff(want.String(), got.String()))
-	}
-}
+var update = flag.Bool("update", false, "rewrite the golden file")
 
 func owner(kind, name string, controller bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID("uid-of-" + name), Controller: &controller}
+}
+
+// TestFromAPI: what is kept of each pod of testdata/pods.txt, where it differs from what is kept of an empty one. Of the
+// images and all labels only hashes are kept, which differ from process to process.
+func TestFromAPI(t *testing.T) {
+	t.Parallel()
+	empty := reflect.ValueOf(*nodepods.FromAPI(&corev1.Pod{}))
+	golden.Sections(t, "testdata/pods.txt", *update, "go test ./internal/nodepods -update", func(name, written string) (kept []string) {
+		pod := &corev1.Pod{}
+		if err := yaml.UnmarshalStrict([]byte(written), pod); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		before, first := pod.DeepCopy(), nodepods.FromAPI(pod)
+		// Sums must not leak into the pod's quantities.
+		if again := nodepods.FromAPI(pod); !reflect.DeepEqual(first, again) || !apiequality.Semantic.DeepEqual(before, pod) {
+			t.Errorf("%s: the pod became\n%v\nand what is kept\n%+v", name, pod, again)
+		}
+		for i, got := 0, reflect.ValueOf(*first); i < got.NumField(); i++ {
+			field := got.Type().Field(i).Name
+			if field != "LabelsHash" && field != "ImageKeys" && !reflect.DeepEqual(got.Field(i).Interface(), empty.Field(i).Interface()) {
+				kept = append(kept, fmt.Sprintf("%s: %+v", field, got.Field(i)))
+			}
+		}
+		if kept == nil {
+			return []string{"as an empty one"}
+		}
+		return kept
+	})
 }
 
 func TestFacts(t *testing.T) {
@@ -49,6 +77,12 @@ func TestFacts(t *testing.T) {
 	if diff := cmp.Diff(want, nodepods.FromAPI(&pod).Facts(rank.Memory, nodepods.Self{}), cmpopts.IgnoreFields(rank.Pod{}, "LabelsHash")); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
+	requests := &nodepods.Pod{MemoryRequest: 2, StorageRequest: 3}
+	for resource, want := range map[rank.Resource]int64{rank.Memory: 2, rank.Disk: 3, rank.Inodes: 0, rank.PIDs: 0} {
+		if got := requests.Facts(resource, nodepods.Self{}).Request; got != want {
+			t.Errorf("request for %s = %d, want %d", resource, got, want)
+		}
+	}
 	bare := nodepods.FromAPI(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Backup", Name: "x"}}},
 	}).Facts(rank.Memory, nodepods.Self{})
@@ -58,150 +92,45 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestNothingProtectedIsACandidate is invariant 2 of the design, as far as the
-// facts go: every marker alone protects.
+// TestNothingProtectedIsACandidate is invariant 2 of the design, as far as the facts go: every marker alone protects, and
+// nothing else does. What a tenant can write on a pod that runs does not make it a static pod or its mirror, whose usage is
+// looked for under another name: the annotations that only mean something to the kubelet, and owners. The names of the
+// sections of testdata/protected.txt say what each pod is.
 func TestNothingProtectedIsACandidate(t *testing.T) {
 	t.Parallel()
-	annotated := func(key, value string) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: value}}}
-	}
-	mirrorOf := func(source string) corev1.Pod {
-		pod := annotated("kubernetes.io/config.source", source)
-		pod.Annotations["kubernetes.io/config.mirror"] = "abc"
-		return pod
-	}
-	now := metav1.Now()
-	for name, test := range map[string]struct {
-		pod  corev1.Pod
-		self nodepods.Self
-		want rank.Marks
-	}{
-		"nothing":                   {},
-		"from the API server":       {pod: annotated("kubernetes.io/config.source", "api")},
-		"static from a file":        {pod: mirrorOf("file"), want: rank.Marks{Mirror: true, Static: true}},
-		"static from a URL":         {pod: mirrorOf("http"), want: rank.Marks{Mirror: true, Static: true}},
-		"mirror of an API pod":      {pod: mirrorOf("api"), want: rank.Marks{Mirror: true}},
-		"mirror":                    {pod: annotated("kubernetes.io/config.mirror", "abc"), want: rank.Marks{Mirror: true}},
-		"mirror, empty value":       {pod: annotated("kubernetes.io/config.mirror", ""), want: rank.Marks{Mirror: true}},
-		"another's annotation":      {pod: annotated("kubernetes.io/config.seen", "yesterday")},
-		"unknown self is no pod":    {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}}},
-		"a Pending pod is a pod":    {pod: corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}},
-		"a ReplicaSet protects not": {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner("ReplicaSet", "a", true)}}}},
-		"terminating": {
-			pod:  corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}},
-			want: rank.Marks{Terminating: true},
-		},
-		"succeeded": {pod: corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, want: rank.Marks{Finished: true}},
-		"failed":    {pod: corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: rank.Marks{Finished: true}},
-		"of a DaemonSet": {
-			pod:  corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner("DaemonSet", "a", true)}}},
-			want: rank.Marks{DaemonSet: true},
-		},
-		"owned but not controlled by a DaemonSet": {
-			pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner("DaemonSet", "a", false)}}},
-		},
-		"evictd by UID": {
-			pod:  corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "me"}},
-			self: nodepods.Self{UID: "me"}, want: rank.Marks{Self: true},
-		},
-		"evictd by name": {
-			pod:  corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "evictd", Name: "evictd-x", UID: "u"}},
-			self: nodepods.Self{Namespace: "evictd", Name: "evictd-x"}, want: rank.Marks{Self: true},
-		},
-		"evictd's name in another namespace": {
-			pod:  corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "evictd-x", UID: "u"}},
-			self: nodepods.Self{Namespace: "evictd", Name: "evictd-x"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			facts := nodepods.FromAPI(&test.pod).Facts(rank.Memory, test.self)
-			if facts.Marks != test.want {
-				t.Errorf("marks = %+v, want %+v", facts.Marks, test.want)
+	daemonSets, bare := rank.Rules{DaemonSets: true}, rank.Rules{BarePods: true}
+	golden.Sections(t, "testdata/protected.txt", *update, "go test ./internal/nodepods -update", func(name, written string) []string {
+		pod := &corev1.Pod{}
+		if err := yaml.UnmarshalStrict([]byte(written), pod); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		kept := nodepods.FromAPI(pod)
+		if kept.Facts(rank.Memory, nodepods.Self{}).Marks.Self {
+			t.Errorf("%s: an evictd that does not know itself takes it for itself", name)
+		}
+		facts := kept.Facts(rank.Memory, nodepods.Self{UID: "me", Namespace: "evictd", Name: "evictd-x"})
+		facts.Sampled = true
+		reason := daemonSets.Protects(&facts)
+		if is, _, _ := strings.Cut(name, ": "); is != map[bool]string{true: "a candidate", false: "protected"}[reason == rank.NotProtected] {
+			t.Errorf("%s: protected as %q", name, reason)
+		}
+		if reason == rank.NotProtected {
+			if facts.Marks != (rank.Marks{}) || kept.CgroupUID != kept.UID {
+				t.Errorf("%s: marks %+v, cgroup %q", name, facts.Marks, kept.CgroupUID)
 			}
-			facts.Sampled = true
-			rules := rank.Rules{DaemonSets: true}
-			if protected := rules.Protects(&facts) != rank.NotProtected; protected != (test.want != rank.Marks{}) {
-				t.Errorf("protected = %t with marks %+v", protected, facts.Marks)
+			if bare.Protects(&facts) == rank.ProtectedNoController {
+				return []string{"a candidate, bare"}
 			}
-		})
-	}
-}
-
-// What a tenant can write on a pod that runs does not make it a static pod or its
-// mirror: the annotations that only mean something to the kubelet, and owners.
-func TestForgedMarksDoNotProtect(t *testing.T) {
-	t.Parallel()
-	node := owner("Node", "node-1", true)
-	node.APIVersion = "v1"
-	for name, meta := range map[string]metav1.ObjectMeta{
-		"source file":          {Annotations: map[string]string{"kubernetes.io/config.source": "file"}},
-		"source http":          {Annotations: map[string]string{"kubernetes.io/config.source": "http"}},
-		"source without value": {Annotations: map[string]string{"kubernetes.io/config.source": ""}},
-		"source and hash":      {Annotations: map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "abc"}},
-		"the node as owner":    {OwnerReferences: []metav1.OwnerReference{node}},
-		"the node as a second owner": {
-			OwnerReferences: []metav1.OwnerReference{owner("ReplicaSet", "web", true), {APIVersion: "v1", Kind: "Node", Name: "node-1"}},
-		},
-		"the name of the mirror annotation as a label": {Labels: map[string]string{"kubernetes.io/config.mirror": "abc"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			meta.Namespace, meta.Name, meta.UID = "tenant", "web", "u"
-			pod := corev1.Pod{ObjectMeta: meta}
-			facts := nodepods.FromAPI(&pod).Facts(rank.Memory, nodepods.Self{UID: "other"})
-			facts.Sampled = true
-			var none rank.Rules // what the administrator's own rules protect is another matter
-			if reason := none.Protects(&facts); reason != rank.NotProtected {
-				t.Errorf("protected as %q", reason)
+			return []string{"a candidate"}
+		}
+		said, marks := []string{"protected: " + string(reason)}, reflect.ValueOf(facts.Marks)
+		for i := range marks.NumField() {
+			if marks.Field(i).Bool() {
+				said = append(said, "mark: "+marks.Type().Field(i).Name)
 			}
-			if got := nodepods.FromAPI(&pod).CgroupUID; got != "u" {
-				t.Errorf("its usage is looked for under %q", got)
-			}
-		})
-	}
-}
-
-// A Node starts nothing again: what it owns is as bare as a pod without an owner.
-func TestPodOfANodeIsBare(t *testing.T) {
-	t.Parallel()
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner("Node", "node-1", true)}}}
-	facts := nodepods.FromAPI(&pod).Facts(rank.Memory, nodepods.Self{})
-	facts.Sampled = true
-	rules := rank.Rules{BarePods: true}
-	if got := rules.Protects(&facts); got != rank.ProtectedNoController {
-		t.Errorf("protected as %q, want %q", got, rank.ProtectedNoController)
-	}
-}
-
-func TestCgroupUID(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		annotations map[string]string
-		want        string
-	}{
-		"ordinary":                {want: "u"},
-		"mirror":                  {annotations: map[string]string{"kubernetes.io/config.mirror": "h", "kubernetes.io/config.hash": "h"}, want: "h"},
-		"mirror without a hash":   {annotations: map[string]string{"kubernetes.io/config.mirror": "h"}, want: "u"},
-		"hash on an ordinary pod": {annotations: map[string]string{"kubernetes.io/config.hash": "h"}, want: "u"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: test.annotations}}
-			if got := nodepods.FromAPI(&pod).CgroupUID; got != test.want {
-				t.Errorf("cgroup UID = %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-func TestDiskVolumes(t *testing.T) {
-	t.Parallel()
-	pod := corev1.Pod{Spec: corev1.PodSpec{Volumes: volumes()}}
-	want := []string{"scratch", "settings", "repo"}
-	if diff := cmp.Diff(want, nodepods.FromAPI(&pod).DiskVolumes); diff != "" {
-		t.Errorf("disk volumes (-want +got):\n%s", diff)
-	}
+		}
+		return said
+	})
 }
 
 func volumes() []corev1.Volume {
@@ -216,25 +145,6 @@ func volumes() []corev1.Volume {
 		v("key", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls-of-the-bank"}}),
 		v("host", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var"}}),
 		v("claim", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "p"}}),
-	}
-}
-
-// Nothing but what runs is taken for a running container.
-func TestRunningContainers(t *testing.T) {
-	t.Parallel()
-	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	status := func(id string, state corev1.ContainerState) []corev1.ContainerStatus {
-		return []corev1.ContainerStatus{{ContainerID: id, State: state}}
-	}
-	pod := &corev1.Pod{Status: corev1.PodStatus{
-		ContainerStatuses: append(status("containerd://app", running),
-			status("containerd://ended", corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})...),
-		InitContainerStatuses:      status("cri-o://sidecar", running),
-		EphemeralContainerStatuses: append(status("docker://debug", running), status("", running)...),
-	}}
-	want := []string{"sidecar", "app", "debug"}
-	if diff := cmp.Diff(want, nodepods.FromAPI(pod).RunningContainers); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,6 +24,13 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/rank"
 )
+
+const mi = int64(1) << 20
+
+// memory is a resource list of memory alone.
+func memory(quantity string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(quantity)}
+}
 
 // clock is a clock that moves when it is told to.
 type clock struct {
@@ -61,15 +69,15 @@ func fullPod(name string) *corev1.Pod {
 			NodeName: "node-1", Priority: &priority, TerminationGracePeriodSeconds: &grace,
 			ServiceAccountName: "SECRET-account",
 			ImagePullSecrets:   []corev1.LocalObjectReference{{Name: "SECRET-pull"}},
-			Overhead:           list("memory", "1Mi"),
+			Overhead:           memory("1Mi"),
 			InitContainers: []corev1.Container{{
 				Name: "s", Image: "SECRET-image", RestartPolicy: &never,
-				Resources: corev1.ResourceRequirements{Requests: list("memory", "2Mi")},
+				Resources: corev1.ResourceRequirements{Requests: memory("2Mi")},
 			}},
 			Containers: []corev1.Container{{
 				Name: "a", Image: "SECRET-image", Args: []string{"SECRET-arg"},
 				Env:       []corev1.EnvVar{{Name: "TOKEN", Value: "SECRET-env"}},
-				Resources: corev1.ResourceRequirements{Requests: list("memory", "4Mi")},
+				Resources: corev1.ResourceRequirements{Requests: memory("4Mi")},
 			}},
 			Volumes: append(volumes(), corev1.Volume{
 				Name: "key2", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "SECRET-name"}},
@@ -82,7 +90,7 @@ func fullPod(name string) *corev1.Pod {
 				{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "SECRET-why"},
 			},
 			ContainerStatuses: []corev1.ContainerStatus{{
-				Name: "a", ImageID: "SECRET-id", AllocatedResources: list("memory", "3Mi"),
+				Name: "a", ImageID: "SECRET-id", AllocatedResources: memory("3Mi"),
 			}},
 		},
 	}

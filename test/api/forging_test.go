@@ -16,7 +16,7 @@ import (
 // A user who may write a pod cannot make a running pod look like a static pod's mirror. The
 // protection of mirror pods relies on the API server to reject the one annotation that
 // counts. The API server accepts every other property of a mirror, so these do not count
-// (internal/nodepods, TestForgedMarksDoNotProtect).
+// (internal/nodepods, TestNothingProtectedIsACandidate).
 func TestRunningPodCannotBeMadeAMirror(t *testing.T) {
 	t.Parallel()
 	w := evictdtest.NewWorld(t)
