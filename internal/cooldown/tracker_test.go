@@ -178,15 +178,3 @@ func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 		}
 	}
 }
-
-// A bypass of PDBs leaves a pod that only a PDB refused, and no other.
-func TestBypassLeavesWhatOnlyAPDBRefused(t *testing.T) {
-	t.Parallel()
-	for outcome, want := range map[evict.Outcome]bool{evict.BlockedByBudget: false, evict.BudgetPending: false, evict.Denied: true, evict.Misconfigured: true} {
-		tracker := newTracker()
-		note(tracker, podOf("a"), evict.Result{Outcome: outcome, Budget: "web"}, at(0))
-		if _, waits := tracker.Pod((question{}).at(at(0)), podOf("a"), true); waits != want {
-			t.Errorf("%s: waits %v, want %v", outcome, waits, want)
-		}
-	}
-}

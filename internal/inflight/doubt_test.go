@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -130,25 +129,6 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 				t.Errorf("its pod is not read until %v", own.Rests)
 			}
 		})
-	}
-}
-
-// TestWatchResolvesRequestsInDoubt: the watch resolves a request whose pod ends while the request
-// may be the cause; later another cause is assumed.
-func TestWatchResolvesRequestsInDoubt(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		now    time.Duration
-		stays  bool
-		ended  int
-		remain int
-	}{{time.Second, true, 0, 1}, {time.Second, false, 1, 1}, {decide.DoubtLasts, false, 1, 1}, {decide.DoubtLasts + 1, false, 0, 0}, {time.Hour, true, 0, 1}} {
-		tracker := on(&node{pods: []*nodepods.Pod{{UID: "a", Terminating: !test.stays}}})
-		learn(tracker, about("a", pressure.MemoryAvailable, 0, 0))
-		ended := tracker.Reconcile(at(test.now))
-		if len(ended) != test.ended || len(inDoubt(tracker)) != test.remain {
-			t.Errorf("%+v: ended %v, in doubt %v", test, ended, inDoubt(tracker))
-		}
 	}
 }
 

@@ -123,45 +123,6 @@ func TestVictimsOfADryRun(t *testing.T) {
 	}
 }
 
-func TestTheFirstDeadlineCounts(t *testing.T) {
-	t.Parallel()
-	tracker, later := on(&node{}), victim("a", 500)
-	later.Deadline = at(time.Hour)
-	tracker.Accept(victim("a", 100))
-	tracker.Accept(later)
-	if got := tracker.All(); len(got) != 1 || !got[0].Deadline.Equal(at(45*time.Second)) {
-		t.Errorf("in flight: %+v, want the first alone", got)
-	}
-}
-
-func TestReliedOn(t *testing.T) {
-	t.Parallel()
-	v := decide.Victim{Signal: "memory.available", Accepted: at(0), Deadline: at(time.Hour)}
-	brief := v
-	brief.Deadline = at(10 * time.Second)
-	again := brief
-	again.Escalated, again.Deadline = at(2*time.Minute), at(3*time.Minute)
-	for _, test := range []struct {
-		name   string
-		victim decide.Victim
-		at     time.Duration
-		want   bool
-	}{
-		{"within patience and deadline", v, decide.HardPatience, true},
-		{"over patience", v, decide.HardPatience + 1, false},
-		{"over its deadline", brief, 11 * time.Second, false},
-		{"evicted again", again, 3 * time.Minute, true},
-		{"evicted again, and over that deadline", again, 3*time.Minute + 1, false},
-	} {
-		if got := test.victim.ReliedOn(short(pressure.MemoryAvailable, at(test.at), true)); got != test.want {
-			t.Errorf("%s: relied on %v, want %v", test.name, got, test.want)
-		}
-	}
-	if !v.ReliedOn(short(pressure.MemoryAvailable, at(time.Hour), false)) {
-		t.Error("soft pressure does not rely on a victim to its deadline")
-	}
-}
-
 // escalates lets a tracker learn the answer to a request that a pod should end within 7 s.
 func escalates(tracker *Tracker, uid string, outcome evict.Outcome, now time.Time) {
 	grace := int64(7)
@@ -192,8 +153,8 @@ func TestEscalation(t *testing.T) {
 			escalates(tracker, "a", test.outcome, at(time.Minute))
 			sent++
 		}
-		got := tracker.All()
-		if sent != test.requests || len(got) != 1 || got[0].ReliedOn(short(pressure.MemoryAvailable, at(82*time.Second), true)) != test.escalated || (got[0].GraceSeconds == 7) != test.escalated {
+		got, again := tracker.All(), func(at time.Time) bool { return tracker.All()[0].ReliedOn(short(pressure.MemoryAvailable, at, true)) }
+		if sent != test.requests || len(got) != 1 || again(at(82*time.Second)) != test.escalated || again(at(82*time.Second+1)) || (got[0].GraceSeconds == 7) != test.escalated {
 			t.Errorf("%s: %d requests, then %+v; want %d, and relied on again %v", test.outcome, sent, got, test.requests, test.escalated)
 		}
 	}
