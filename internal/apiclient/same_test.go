@@ -142,37 +142,27 @@ func compare(t *testing.T, server *wire, mine, theirs api) {
 	}
 }
 
-// A request waits for the same rate limit: evictions for none, Events and reads for client-go's.
-func TestSameRateLimitAsTheClientset(t *testing.T) {
-	t.Parallel()
-	for _, qps := range []float32{unlimited, 0} {
-		config := &rest.Config{Host: "http://127.0.0.1:1", QPS: qps}
-		mine, theirs := ours(t, config).core.GetRateLimiter(), clientsets(t, config).core.GetRateLimiter()
-		switch {
-		case (mine == nil) != (theirs == nil):
-			t.Errorf("QPS %v: a limit is %t, the clientset's %t", qps, mine != nil, theirs != nil)
-		case mine != nil && mine.QPS() != theirs.QPS():
-			t.Errorf("QPS %v: %v, the clientset's %v", qps, mine.QPS(), theirs.QPS())
-		}
-	}
-}
-
 // Each use has its own limits: a watch and an eviction end by their contexts, all else after readTimeout, and
-// evictions wait for no rate.
+// evictions wait for no rate, the others for client-go's.
 func TestLimitsOfTheClients(t *testing.T) {
 	t.Parallel()
-	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, nil)
+	config := &rest.Config{Host: "http://127.0.0.1:1"}
+	c, err := New(config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	rate := clientsets(t, config).core.GetRateLimiter().QPS()
 	for name, test := range map[string]struct {
 		client  *Client
 		timeout time.Duration
-		paced   bool
-	}{"watching": {c.Watching, 0, true}, "evicting": {c.Evicting, 0, false}, "telling": {c.Telling, readTimeout, true}} {
+		rate    float32 // 0 is none
+	}{"watching": {c.Watching, 0, rate}, "evicting": {c.Evicting, 0, 0}, "telling": {c.Telling, readTimeout, rate}} {
 		core, is := test.client.Core().(*rest.RESTClient)
-		if !is || core.Client.Timeout != test.timeout || (core.GetRateLimiter() != nil) != test.paced {
-			t.Errorf("%s: %T, timeout %v, a rate limit %t", name, test.client.Core(), core.Client.Timeout, core.GetRateLimiter() != nil)
+		if !is || core.Client.Timeout != test.timeout {
+			t.Fatalf("%s: %T, timeout %v", name, test.client.Core(), core.Client.Timeout)
+		}
+		if limit := core.GetRateLimiter(); (limit != nil) != (test.rate > 0) || limit != nil && limit.QPS() != test.rate {
+			t.Errorf("%s: rate limit %v, want %v", name, limit, test.rate)
 		}
 	}
 }

@@ -22,27 +22,33 @@ type checks struct {
 	note        string
 }
 
-// serve runs a server until the test ends and returns its URL.
+// serve runs a server with two probes, and with one handler of the two other pages, until the test ends and returns its URL.
 func serve(tb testing.TB, c checks, decisions http.HandlerFunc) (string, context.CancelFunc, <-chan error) {
 	tb.Helper()
-	registry := prometheus.NewRegistry()
-	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "evictd_test", Help: "For this test."})
-	up.Set(42)
-	registry.MustRegister(up)
-	server := httpd.New(registry, httpd.Options{
-		Addr: "127.0.0.1:0", Decisions: decisions, Status: decisions,
+	return serveWith(tb, httpd.Options{
+		Decisions: decisions, Status: decisions,
 		Live:  func() error { return c.live },
 		Ready: func() error { return c.ready },
 		Note:  func() string { return c.note },
 	})
+}
+
+func serveWith(tb testing.TB, o httpd.Options) (url string, cancel context.CancelFunc, done <-chan error) {
+	tb.Helper()
+	o.Addr = "127.0.0.1:0"
+	registry := prometheus.NewRegistry()
+	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "evictd_test", Help: "For this test."})
+	up.Set(42)
+	registry.MustRegister(up)
+	server := httpd.New(registry, o)
 	if err := server.Listen(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(tb.Context())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
 	tb.Cleanup(cancel)
-	return "http://" + server.Addr(), cancel, done
+	return "http://" + server.Addr(), cancel, ended
 }
 
 func ask(t *testing.T, method, url string) (int, string) {
@@ -105,22 +111,10 @@ func TestRunFinishesWhatIsUnderWay(t *testing.T) {
 		<-leave
 		list(w, r)
 	})
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/debug/decisions", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	answered := make(chan string, 1)
 	go func() {
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			answered <- err.Error()
-			return
-		}
-		body, err := io.ReadAll(response.Body)
-		answered <- string(body)
-		if err = errors.Join(err, response.Body.Close()); err != nil {
-			t.Error(err)
-		}
+		_, body := ask(t, http.MethodGet, url+"/debug/decisions")
+		answered <- body
 	}()
 	<-entered
 	canceled := time.Now()
@@ -143,48 +137,30 @@ func TestRunFinishesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestListenRefusesATakenPort(t *testing.T) {
-	t.Parallel()
-	url, _, _ := serve(t, checks{}, list)
-	none := func() error { return nil }
-	server := httpd.New(prometheus.NewRegistry(), httpd.Options{
-		Addr: strings.TrimPrefix(url, "http://"), Live: none, Ready: none, Decisions: http.HandlerFunc(list), Status: http.HandlerFunc(list),
-	})
-	if err := server.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "listening on") {
-		t.Errorf("Listen on a taken port = %v, want an error that names it", err)
-	}
-}
-
 // TestProbeThatHangsDoesNotSayOK: a check that hangs does not report ok, and delays no other page.
 func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	server := httpd.New(prometheus.NewRegistry(), httpd.Options{
-		Addr: "127.0.0.1:0", Decisions: http.HandlerFunc(list), Status: http.HandlerFunc(list), Ready: func() error { return nil },
+	url, cancel, done := serveWith(t, httpd.Options{
+		Decisions: http.HandlerFunc(list), Status: http.HandlerFunc(list), Ready: func() error { return nil },
 		Live: func() error {
 			close(entered)
 			<-leave
 			return errors.New("the first tick hangs")
 		},
 	})
-	if err := server.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
 	type answer struct {
 		status int
 		body   string
 	}
 	live := make(chan answer, 1)
 	go func() {
-		status, body := ask(t, http.MethodGet, "http://"+server.Addr()+"/livez")
+		status, body := ask(t, http.MethodGet, url+"/livez")
 		live <- answer{status, body}
 	}()
 	<-entered
 	for _, path := range []string{"/readyz", "/metrics", "/debug/decisions"} {
-		if status, _ := ask(t, http.MethodGet, "http://"+server.Addr()+path); status != http.StatusOK {
+		if status, _ := ask(t, http.MethodGet, url+path); status != http.StatusOK {
 			t.Errorf("%s = %d while /livez hangs", path, status)
 		}
 	}
