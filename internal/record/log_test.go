@@ -8,14 +8,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/kubeletconfig"
@@ -271,35 +269,20 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 	}
 }
 
-func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
+// Each Event is in one of the golden files.
+func TestEveryReasonIsShown(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	for _, outcome := range evict.Outcomes() {
-		r.Decision(one(evict.Result{Outcome: outcome}))
-	}
-	for _, hold := range decide.Holds() {
-		r.Decision(held(hold))
-	}
-	r.Decision(escalated(evict.Evicted))
-	r.Decision(escalated(evict.WouldEvict))
-	r.Ledger(start.Add(time.Hour), []decide.Victim{ended().Victim}, 0, 0)
-	r.Refused(errors.New("x"), "")
-	r.KubeletHeadroom(&kubeletconfig.Headroom{Near: true}, true)
-	r.Acting(acting.State{Reason: acting.Stopped, Why: strings.Repeat("x", 2000), Do: "y"})
-	r.Acting(acting.State{})
-	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(decide.Holds())+7; n != want {
-		t.Errorf("%d lines, want %d", n, want)
-	}
-	var reasons []string
-	for _, e := range r.events.all {
-		reasons = append(reasons, e.reason)
-		if len(e.message) > 1024 {
-			t.Errorf("a message of %d bytes: the API takes 1024", len(e.message))
+	var shown string
+	for _, path := range []string{"testdata/events.golden", "testdata/stories.golden"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		shown += string(text)
 	}
 	for _, reason := range record.Reasons() {
-		if !slices.Contains(reasons, reason) {
-			t.Errorf("no outcome and no hold gives reason %s", reason)
+		if !regexp.MustCompile("(?m)^(Normal|Warning) " + reason + " on ").MatchString(shown) {
+			t.Errorf("no story and no outcome or hold gives reason %s", reason)
 		}
 	}
 }

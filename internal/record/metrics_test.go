@@ -175,19 +175,14 @@ func brokenDown() decide.Breakdown {
 // TestMetricsDoc keeps docs/metrics.md as the registry is.
 func TestMetricsDoc(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	everything(r)
-	families, err := r.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out strings.Builder
+	all := families(t)
 	out.WriteString(metricsHead)
-	for _, row := range rowsOf(families) {
+	for _, row := range rowsOf(all) {
 		fmt.Fprintf(&out, "| %s |%s\n", code(row.names), row.rest)
 	}
 	out.WriteString("\n## Values of the labels\n\nEvery series is there from the start, so that the first eviction is an increase.\n\n| label | values |\n|---|---|\n")
-	values := labelsOf(families...)
+	values := labelsOf(all...)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if name == "version" || name == "go_version" {
 			continue
@@ -201,6 +196,18 @@ func TestMetricsDoc(t *testing.T) {
 type row struct {
 	names []string
 	rest  string
+}
+
+// families returns what the registry has once every family has a series.
+func families(t *testing.T) []*dto.MetricFamily {
+	t.Helper()
+	r := newRig(t)
+	everything(r)
+	all, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func rowsOf(families []*dto.MetricFamily) (rows []row) {
@@ -220,19 +227,13 @@ func rowsOf(families []*dto.MetricFamily) (rows []row) {
 // that others have given their form stay as they are.
 func TestLabelValuesAreTokens(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	everything(r)
-	families, err := r.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	token := regexp.MustCompile(`^([A-Z]+[a-z]+)+$`)
 	given := map[string]*regexp.Regexp{
 		"signal": regexp.MustCompile(`^[a-zA-Z]+\.[a-zA-Z]+$`), "taint": regexp.MustCompile(`^evictd\.dev/[a-z-]+$`),
 		"code": regexp.MustCompile(`^([45](xx|[0-9]{2})|None)$`), "dry_run": regexp.MustCompile(`^(true|false)$`),
 		"overran": regexp.MustCompile(`^(true|false)$`), "version": regexp.MustCompile(`.`), "go_version": regexp.MustCompile(`.`),
 	}
-	for _, family := range families {
+	for _, family := range families(t) {
 		for label, values := range labelsOf(family) {
 			form := cmp.Or(given[label], token)
 			for value := range values {

@@ -43,8 +43,9 @@ var start = time.Date(2026, 3, 4, 5, 6, 7, 8000000, time.UTC)
 // written is an Event that was written.
 type written struct{ object, kind, reason, message string }
 
-// events is an EventWriter that keeps what is written.
+// events is an EventWriter that keeps what is written. No message may be longer than the API takes.
 type events struct {
+	t   *testing.T
 	mu  sync.Mutex
 	all []written
 }
@@ -52,6 +53,9 @@ type events struct {
 // AnnotatedEventf keeps an Event with its annotations in the text.
 func (e *events) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
+	if len(message) > 1024 {
+		e.t.Errorf("a message of %d bytes", len(message))
+	}
 	for key, value := range annotations {
 		message += " {" + key + ": " + value + "}"
 	}
@@ -95,7 +99,7 @@ func (r *rig) Decision(d *decide.Decision) {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	now := start
-	r := &rig{t: t, log: &bytes.Buffer{}, events: &events{}, now: &now, out: &strings.Builder{}, kills: 40, memory: decide.Breakdown{}}
+	r := &rig{t: t, log: &bytes.Buffer{}, events: &events{t: t}, now: &now, out: &strings.Builder{}, kills: 40, memory: decide.Breakdown{}}
 	for i, part := range hostinfo.Parts() {
 		r.memory[part] = int64(i)
 	}

@@ -31,6 +31,14 @@ var ofSignals = regexp.MustCompile(`^evictd_(signal_|pressure|under_pressure|thr
 // show writes what was logged and told since it was last called, and what changed in the metrics.
 func (r *rig) show() {
 	r.t.Helper()
+	r.showed()
+	r.out.WriteString("\n")
+}
+
+// showed is [rig.show] without the empty line. It reports whether there was anything to show.
+func (r *rig) showed() bool {
+	r.t.Helper()
+	before := r.out.Len()
 	for line := range strings.Lines(r.log.String()) {
 		r.out.WriteString(regexp.MustCompile(`"ts":"[^"]*",`).ReplaceAllString(line, ""))
 	}
@@ -49,13 +57,13 @@ func (r *rig) show() {
 			fmt.Fprintf(r.out, "%s has gone\n", name)
 		}
 	}
-	r.out.WriteString("\n")
 	r.log.Reset()
 	r.events.all, r.shown = nil, now
+	return r.out.Len() > before
 }
 
 // TestStories: what each report leaves in the log, in Events and in the metrics. The names say what to look
-// for in testdata/stories.golden; a step ends with an empty line.
+// for in testdata/stories.golden; a step ends with an empty line, and the last one with the story.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -65,6 +73,9 @@ func TestStories(t *testing.T) {
 		r.out = &out
 		fmt.Fprintf(&out, "## %s\n\n", s.name)
 		s.tell(r)
+		if r.showed() {
+			out.WriteString("\n")
+		}
 	}
 	compare(t, "testdata/stories.golden", out.String())
 }
@@ -96,7 +107,6 @@ func decisionStories() []story {
 			r.Intent(d, &d.Attempts[1])
 			r.show()
 			r.Decision(decision())
-			r.show()
 		}},
 		{"what is forced is named before it happens, and counted: a repeated request for a victim is no second eviction", func(r *rig) {
 			past, again := bypassedBudget(), escalated(evict.Evicted)
@@ -111,7 +121,6 @@ func decisionStories() []story {
 			unread := held(decide.HoldBudgetUnknown)
 			unread.BestEffort, unread.DryRun = decide.BestEffortBudgetUnknown, true
 			r.Decision(unread)
-			r.show()
 		}},
 		{"an outcome that was found out later is one more outcome, and no request that took no time", func(r *rig) {
 			r.Decision(changed(func(d *decide.Decision) {
@@ -119,11 +128,9 @@ func decisionStories() []story {
 					d.Attempts[i].Result.Sent, d.Attempts[i].Result.Took = time.Time{}, 0
 				}
 			}))
-			r.show()
 		}},
 		{"a queue and the priority that it makes of the pod's", func(r *rig) {
 			r.Decision(fenced())
-			r.show()
 		}},
 		{"a forecast of zero is one, never and not known are none; exhaustion is in both lines", func(r *rig) {
 			for _, f := range []pressure.Forecast{
@@ -137,17 +144,14 @@ func decisionStories() []story {
 				r.Intent(d, &d.Attempts[0])
 			}
 			r.Decision(pressed())
-			r.show()
 		}},
 		{"what the admission policy says is in the Event and in the attempt, in its words", func(r *rig) {
 			r.Decision(one(evict.Result{Outcome: evict.Denied, Message: `evictd on node "a" may evict only pods of that node, and pod shop/web is on node "b"`}))
-			r.show()
 		}},
 		{"a dry run says why evictd does not act", func(r *rig) {
 			d := one(evict.Result{Outcome: evict.WouldEvict})
 			d.DryRun, d.DryRunWhy = true, "a ConfigMap stops it"
 			r.Decision(d)
-			r.show()
 		}},
 		{"an annotation that counts for nothing: the Event tells the owner, the line the runners-up", func(r *rig) {
 			ranked := pods()
@@ -158,7 +162,6 @@ func decisionStories() []story {
 			d.Ranking = rank.Order(rank.Memory, ranked, rank.Rules{})
 			d.Attempts[0].Entry = d.Ranking.Candidates[0]
 			r.Decision(d)
-			r.show()
 		}},
 		{"figures that read the same say how far they are apart", func(r *rig) {
 			for _, available := range []int64{22*gi - 3<<19, 22*gi + 3<<19, 22 * gi, 21 * gi} {
@@ -168,7 +171,6 @@ func decisionStories() []story {
 				d.Pressure.Target, d.Pressure.Threshold.Written = 22*gi, "22Gi"
 				r.Decision(d)
 			}
-			r.show()
 		}},
 		{"the node has an Event of a hold once for each change, and of none that needs no attention", func(r *rig) {
 			for range 3 {
@@ -178,14 +180,12 @@ func decisionStories() []story {
 			r.Decision(held(decide.HoldIncompleteReading))
 			r.Decision(held(decide.HoldAwaitingNewerSample))
 			r.Decision(held(decide.HoldNoCandidates))
-			r.show()
 		}},
 		{"while pods are measured nothing is told on the node; that some could not be is, once", func(r *rig) {
 			r.Decision(held(decide.HoldUsageUnknown))
 			r.show()
 			r.Decision(partlyMeasured())
 			r.Decision(partlyMeasured())
-			r.show()
 		}},
 		{"what a disk is used by is shown while it is known, and no longer than the pressure", func(r *rig) {
 			insufficient := held(decide.HoldInsufficientReclaim)
@@ -208,7 +208,6 @@ func decisionStories() []story {
 			r.Decision(insufficient)
 			r.show()
 			r.Sample(sampleOf(start.Add(time.Second)), &pressure.Verdict{Time: start.Add(time.Second)})
-			r.show()
 		}},
 	}
 }
@@ -237,7 +236,6 @@ func signalStories() []story {
 			r.told(nil, holds)
 			r.told(nil)
 			r.told(&absent)
-			r.show()
 		}},
 		{"a lasting fault is logged once, another reason again, and a file that comes and goes in one pair of lines a minute", func(r *rig) {
 			r.told(nil)
@@ -252,7 +250,6 @@ func signalStories() []story {
 			other := unknown("MemTotal is 0")
 			r.told(&other)
 			r.told(nil)
-			r.show()
 		}},
 		{"of the first sample only what is not there is logged, and nothing that no threshold asks for", func(r *rig) {
 			s := sampleOf(start)
@@ -260,13 +257,11 @@ func signalStories() []story {
 			s.Observations[pressure.MemoryStall] = pressure.Observation{State: pressure.Absent, Err: errors.New("no PSI")}
 			s.Observations[pressure.ImageFSAvailable] = pressure.Observation{State: pressure.Absent, Err: pressure.ErrUnasked}
 			r.Sample(s, &pressure.Verdict{Time: start})
-			r.show()
 		}},
 		{"a stale sample changes nothing", func(r *rig) {
 			s := sampleOf(start)
 			s.Observations[pressure.PIDAvailable] = unknown("x")
 			r.Sample(s, &pressure.Verdict{Time: start, Stale: true})
-			r.show()
 		}},
 		{"a forecast that is not known is missing, and never is no number of seconds", func(r *rig) {
 			verdict := pressure.Verdict{Time: start}
@@ -274,7 +269,6 @@ func signalStories() []story {
 			verdict.Forecasts[pressure.NodeFSAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 			verdict.Forecasts[pressure.PIDAvailable] = pressure.Forecast{Known: true}
 			r.Sample(sampleOf(start), &verdict)
-			r.show()
 		}},
 	}
 }
@@ -295,7 +289,6 @@ func victimStories() []story {
 			late := own.Deadline.Add(time.Hour)
 			r.Ledger(late, nil, 0, 0)
 			r.Ledger(late, all[:1], 0, 0)
-			r.show()
 		}},
 		{"a victim that ended: what is not known is not 0, and less than nothing came back is none", func(r *rig) {
 			first, kernel := ended(), 9*mi
@@ -309,7 +302,6 @@ func victimStories() []story {
 			less := ended()
 			less.Reclaim = &decide.Reclaimed{Expected: mi, Actual: -mi}
 			r.VictimEnded(less)
-			r.show()
 		}},
 		{"an incident's last line: what evictd, the kubelet and the kernel did, eight names at most", func(r *rig) {
 			everything := incident.Incident{
@@ -327,7 +319,6 @@ func victimStories() []story {
 			}
 			r.Incidents([]incident.Incident{everything}, nil)
 			r.Incidents(nil, []incident.Incident{everything, nothing, dry, unread, many})
-			r.show()
 		}},
 		{"a kill by the kernel has the last decision that named the pod, where there is one", func(r *rig) {
 			other := held(decide.HoldNoCandidates)
@@ -338,7 +329,6 @@ func victimStories() []story {
 			r.OOMKilled("shop/fair", "uid-fair", "main")
 			r.OOMKilled("shop/evictd", "uid-evictd", "main") // it is protected
 			r.events.all = nil
-			r.show()
 		}},
 	}
 }
@@ -351,7 +341,6 @@ func nodeStories() []story {
 			r.unread = errors.New("unread")
 			r.show()
 			r.kills, r.unread = 44, nil
-			r.show()
 		}},
 		{"the kubelet's thresholds: each finding, and why they are not known once for each reason; a warning where a flag names the file", func(r *rig) {
 			r.KubeletThresholds(&kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}, &kubeletconfig.Result{
@@ -367,7 +356,6 @@ func nodeStories() []story {
 				r.KubeletThresholdsUnknown(false, errors.New("nothing is there"))
 			}
 			r.KubeletThresholdsUnknown(true, errors.New("it is not there"))
-			r.show()
 		}},
 		{"the kubelet's threshold is near, told once until it is over; what is not known ends nothing, and 0 is a figure", func(r *rig) {
 			for _, h := range []*kubeletconfig.Headroom{
@@ -381,7 +369,6 @@ func nodeStories() []story {
 			r.Tainted([]string{"evictd.dev/memory-pressure"}, []string{"evictd.dev/disk-pressure"}, false)
 			r.show()
 			r.Tainted([]string{"evictd.dev/disk-pressure"}, nil, true)
-			r.show()
 		}},
 		{"wake-ups are a state with a line for each change, and events that are only counted", func(r *rig) {
 			r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Path: "/proc/pressure/memory", Window: 2 * time.Second})
@@ -391,7 +378,6 @@ func nodeStories() []story {
 			}
 			r.show()
 			r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Err: errors.New("it has gone")})
-			r.show()
 		}},
 	}
 }
@@ -415,13 +401,11 @@ func ownStories() []story {
 			r.Refused(fault, "the last valid one is in force, in dry run")
 			r.show()
 			r.InForce(nil, true)
-			r.show()
 		}},
 		{"outside a cluster the node alone has the Event of a refused configuration", func(r *rig) {
 			r.settings.Self = nodepods.Self{}
 			r.start()
 			r.Refused(errors.New("x"), "")
-			r.show()
 		}},
 		{"each failure is counted, and logged once a minute with how many were not", func(r *rig) {
 			for _, what := range []string{record.FailedWatch, taint.Failure, string(state.WriteSlow), string(state.WriteFailed), "Usage", "a source without a name"} {
@@ -438,18 +422,15 @@ func ownStories() []story {
 				r.APIError(record.RequestEviction, code)
 			}
 			r.APIError(record.RequestOther, 0)
-			r.show()
 		}},
 		{"a check that is not ok is one line; whether evictd is confined has no series before it is known", func(r *rig) {
 			r.Check("state-dir", "missing", "no such directory", "limits begin anew", "mount a volume")
 			r.Confined(false)
 			r.show()
 			r.Confined(true)
-			r.show()
 		}},
 		{"a tick", func(r *rig) {
 			r.Tick(start, 250*time.Millisecond)
-			r.show()
 		}},
 	}
 }
