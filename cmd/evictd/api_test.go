@@ -33,26 +33,33 @@ current-context: x
 // refusing is an address without a listener: no test that runs at the same time is given its port.
 func refusing() string { return "http://127.0.0.1:1" }
 
+// serving is a server until the end of the test.
+func serving(t *testing.T, handler http.Handler) (url string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 // answering is an API server that returns the same status for every request.
 func answering(t *testing.T, failure *apierrors.StatusError) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		status := failure.Status()
-		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(int(status.Code))
-		_ = json.NewEncoder(w).Encode(status)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	return serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fail(w, failure) }))
+}
+
+// fail answers with an error of the API server.
+func fail(w http.ResponseWriter, failure *apierrors.StatusError) {
+	status := failure.Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status) //nolint:errchkjson // of this file
 }
 
 // paging is a proxy that does not find the API server behind it.
 func paging(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(server.Close)
-	return server.URL
+	return serving(t, http.NotFoundHandler())
 }
 
 // An error that keeps the node from being read includes its fix: evictd logs it with a message that

@@ -41,6 +41,7 @@ type doctorAPI struct {
 
 	mu     sync.Mutex
 	writes []string // requests that are neither reads, reviews nor dry runs
+	tokens []string // that the kubelet was asked with
 }
 
 func newDoctorAPI(t *testing.T) *doctorAPI {
@@ -49,13 +50,11 @@ func newDoctorAPI(t *testing.T) *doctorAPI {
 		memory: "25165824Ki", account: "system:serviceaccount:evictd:evictd", claim: "node-1", kubeletStatus: http.StatusOK, status: map[string]int{},
 		policies: []string{"evictd-evicts-on-own-node", "evictd-on-own-node", "evictd-taints-own-node", "evictd-events-of-own-node"},
 	}
-	api := httptest.NewServer(a)
-	t.Cleanup(api.Close)
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(a.summary))
 	kubelet.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log the rejected certificate
 	kubelet.StartTLS()
 	t.Cleanup(kubelet.Close)
-	a.url, a.kubelet = api.URL, kubelet.Listener.Addr().String()
+	a.url, a.kubelet = serving(t, a), kubelet.Listener.Addr().String()
 	return a
 }
 
@@ -72,7 +71,19 @@ func (a *doctorAPI) wrote() []string {
 	return slices.Clone(a.writes)
 }
 
-func (a *doctorAPI) summary(w http.ResponseWriter, _ *http.Request) {
+// tokensForTheKubelet returns the credentials of the requests to the kubelet since the last call.
+func (a *doctorAPI) tokensForTheKubelet() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	tokens := a.tokens
+	a.tokens = nil
+	return tokens
+}
+
+func (a *doctorAPI) summary(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	a.tokens = append(a.tokens, r.Header.Get("Authorization"))
+	a.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.kubeletStatus)
 	_, _ = io.WriteString(w, `{"node": {"nodeName": "node-1"}, "pods": []}`)
@@ -94,10 +105,8 @@ func (a *doctorAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := a.answer(r)
 	if err != nil {
-		status := err.Status()
-		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-		w.WriteHeader(int(status.Code))
-		answer = status
+		fail(w, err)
+		return
 	}
 	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // of this file
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/checks"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // patient is a node, an API server and a kubelet in order, which a test breaks.
@@ -52,21 +52,13 @@ func kubeletFile(memory string) string {
 // put writes a file of the node.
 func (p *patient) put(path, content string) {
 	p.t.Helper()
-	path = filepath.Join(p.root, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	kernelfiletest.Put(p.t, filepath.Join(p.root, path), content)
 }
 
 // remove removes a file of the node.
 func (p *patient) remove(path string) {
 	p.t.Helper()
-	if err := os.RemoveAll(filepath.Join(p.root, path)); err != nil {
-		p.t.Fatal(err)
-	}
+	kernelfiletest.Remove(p.t, filepath.Join(p.root, path))
 }
 
 // configure writes evictd's configuration. The kubelet of the test has no certificate that could be
@@ -233,6 +225,19 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 		"an opt-in with its right": {configures("taintNode: true\n"), "opt-in/taintNode ok", "granted"},
 		"Summary refused":          {api(func(a *doctorAPI) { a.kubeletStatus = http.StatusForbidden }), "pod-disk/summary missing", "403"},
 		"one node":                 {api(func(a *doctorAPI) { a.alone = true }), "policy/evictd-evicts-on-own-node degraded", "no pod is on another node"},
+		"no namespace": {
+			fails("/api/v1/namespaces/evictd/pods/evictd-doctor-no-pod/eviction", http.StatusNotFound), "policy/evictd-on-own-node unknown", "",
+		},
+		"the evictions of a check fail": {
+			func(p *patient) {
+				p.api.policies = nil
+				for _, path := range []string{
+					"namespaces/evictd/pods/evictd-doctor-no-pod/eviction", "namespaces/shop/pods/theirs/eviction", "namespaces/evictd/events",
+				} {
+					p.api.fails("/api/v1/"+path, http.StatusServiceUnavailable)
+				}
+			}, "policy/evictd-evicts-on-own-node unknown, policy/evictd-on-own-node unknown, policy/evictd-events-of-own-node unknown, policy/evictd-taints-own-node missing", "",
+		},
 		"pods' files that cannot be read": {
 			configures("disk: {source: node}\n"), "pod-disk/node missing, pod-disk/summary none, right/get nodes/stats none", "",
 		},
@@ -246,6 +251,9 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 			p := newPatient(t)
 			fault.breaks(p)
 			code, findings, _ := p.doctor()
+			if wrote := p.api.wrote(); len(wrote) > 0 {
+				t.Errorf("requests that change something: %q", wrote)
+			}
 			if broken := strings.Contains(fault.want, " missing") || strings.Contains(fault.want, " unknown"); (code == exitFault) != broken {
 				t.Errorf("exit code %d", code)
 			}

@@ -105,13 +105,10 @@ func TestKubeletsLineIsWatched(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		close(events.Events)
-		var told []string
-		for event := range events.Events {
-			told = append(told, event)
-		}
-		if len(told) != 1 || !strings.HasPrefix(told[0], "Warning KubeletEvictionNear ") || !strings.Contains(told[0], "kubeletMemory.available: 200Mi") {
-			t.Errorf("Events %q", told)
+		if n := len(events.Events); n != 1 {
+			t.Errorf("%d Events, want one", n)
+		} else if told := <-events.Events; !strings.Contains(told, "kubeletMemory.available: 200Mi") {
+			t.Errorf("Event %q", told)
 		}
 	})
 }

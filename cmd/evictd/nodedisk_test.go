@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -18,28 +18,16 @@ import (
 // static pod, whose directories have another name than its UID.
 func nodeWithFiles(t *testing.T) (root string, pods []*nodepods.Pod) {
 	t.Helper()
-	root = t.TempDir()
-	pods = []*nodepods.Pod{
+	file := strings.Repeat("x", 1<<20)
+	root = kernelfiletest.Tree{
+		"var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/file": file,
+		"var/lib/kubelet/pods/hash/volumes/kubernetes.io~empty-dir/cache/file":    file,
+		"var/log/pods/x": "", "proc/1/mountinfo": "",
+	}.Plant(t)
+	return root, []*nodepods.Pod{
 		{UID: "uid-web", CgroupUID: "uid-web", Namespace: "shop", Name: "web"},
 		{UID: "uid-mirror", CgroupUID: "hash", Namespace: "shop", Name: "proxy", Static: true, Mirror: true},
 	}
-	for _, path := range []string{
-		"var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/file",
-		"var/lib/kubelet/pods/hash/volumes/kubernetes.io~empty-dir/cache/file",
-		"var/log/pods/x", "proc/1/mountinfo",
-	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		content := ""
-		if strings.HasSuffix(path, "file") {
-			content = strings.Repeat("x", 1<<20)
-		}
-		if err := os.WriteFile(filepath.Join(root, path), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root, pods
 }
 
 // TestDiskSourceFollowsTheConfiguration: an edit of disk.source and of its limits takes
@@ -120,9 +108,7 @@ func TestPodFilesAreTried(t *testing.T) {
 	if err := in.PodFiles(); err != nil {
 		t.Error(err)
 	}
-	if err := os.RemoveAll(filepath.Join(root, "var/log/pods")); err != nil {
-		t.Fatal(err)
-	}
+	kernelfiletest.Remove(t, filepath.Join(root, "var/log/pods"))
 	if err := in.PodFiles(); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
 		t.Errorf("without logs: %v", err)
 	}

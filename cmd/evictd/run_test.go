@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // meminfo has the lines that evictd reads.
@@ -32,31 +31,16 @@ const meminfo = "MemTotal: 25165824 kB\nMemFree: 19099488 kB\nMemAvailable: 2306
 // memory.available, except for the given paths.
 func machine(t *testing.T, without ...string) string {
 	t.Helper()
-	root := t.TempDir()
-	files := map[string]string{
+	root := kernelfiletest.Tree{
 		"proc/meminfo":                                meminfo,
 		"sys/fs/cgroup/cgroup.controllers":            "cpu memory pids\n",
 		"sys/fs/cgroup/kubepods.slice/memory.current": "1000\n",
 		"sys/fs/cgroup/kubepods.slice/memory.stat":    "anon 1000\nfile 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n",
 		"sys/fs/cgroup/kubepods.slice/memory.max":     "max\n",
 		"var/lib/kubelet/pods":                        "",
-	}
-	maps.DeleteFunc(files, func(path, _ string) bool {
-		for _, left := range without {
-			if left != "" && strings.HasPrefix(path, left) {
-				return true
-			}
-		}
-		return false
-	})
-	for path, content := range files {
-		path = filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	}.Plant(t)
+	for _, path := range without {
+		kernelfiletest.Remove(t, filepath.Join(root, path))
 	}
 	return root
 }
@@ -217,45 +201,33 @@ func TestTakenPortSaysWhatToDo(t *testing.T) {
 func TestMissingMountsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		without string
-		flags   []string
-		want    []string
-		not     string
+		without, flag, want string
 	}{
-		"no cgroups": {without: "sys/fs/cgroup", want: []string{"finding the pods' cgroup: ", "sys/fs/cgroup"}},
-		"no proc":    {without: "proc", want: []string{"preparing to read the node: ", "proc/meminfo"}},
-		"no proc, another cgroup": {
-			without: "proc", flags: []string{"--kubepods-cgroup=/kubepods.slice"}, want: []string{"proc/meminfo"}, not: "--kubepods-cgroup",
-		},
-		"another cgroup": {flags: []string{"--kubepods-cgroup=/pods"}, want: []string{"opening the pods' cgroup: ", "check --kubepods-cgroup /pods"}},
+		"no cgroups":              {"sys/fs/cgroup", "--kubepods-cgroup=", "finding the pods' cgroup: "},
+		"no proc":                 {"proc", "--kubepods-cgroup=", "preparing to read the node: "},
+		"no proc, another cgroup": {"proc", "--kubepods-cgroup=/kubepods.slice", "preparing to read the node: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := machine(t, test.without)
-			code, _, stderr := call(t, append([]string{
-				"run", "--node-name=n", "--config", configFile(t, memoryOnly),
-				"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing()),
-			}, test.flags...)...)
+			code, _, stderr := call(t, "run", "--node-name=n", "--config", configFile(t, memoryOnly),
+				"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing()), test.flag)
 			if code != exitFault || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("code %d, stderr %q; want 1 and one line", code, stderr)
 			}
-			for _, fragment := range append(test.want, "check --host-root "+root, "are mounted below it") {
+			for _, fragment := range []string{test.want, test.without, "check --host-root " + root, "are mounted below it"} {
 				if !strings.Contains(stderr, fragment) {
 					t.Errorf("lacks %q: %s", fragment, stderr)
 				}
 			}
-			if test.not != "" && strings.Contains(stderr, test.not) {
-				t.Errorf("has %q: %s", test.not, stderr)
+			if strings.Contains(stderr, "--kubepods-cgroup") { // that is not what is wrong
+				t.Errorf("names another flag: %s", stderr)
 			}
 		})
 	}
-	t.Run("no host root", func(t *testing.T) {
-		t.Parallel()
-		err := (&runFlags{}).notThere(os.ErrNotExist)
-		if !strings.Contains(err.Error(), "name that by --host-root") {
-			t.Errorf("got %v", err)
-		}
-	})
+	if err := (&runFlags{}).notThere(os.ErrNotExist); !strings.Contains(err.Error(), "name that by --host-root") {
+		t.Errorf("without a host root: %v", err)
+	}
 }
 
 // flagsFor are the flags of `evictd run` on the machine and against the server, for memory.available alone.
@@ -332,15 +304,14 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
 			once.Do(func() { close(asked) })
 			<-release
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
-	t.Cleanup(server.Close)
-	log, flags := newJournal(), flagsFor(t, machine(t), server.URL)
+	log, flags := newJournal(), flagsFor(t, machine(t), server)
 	d := builtDaemon(t, flags, log)
 	inBackground(t, d.agent.Run, d.followConfiguration)
 	edit := func(text string) {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,9 +62,7 @@ type startRig struct {
 func newStartRig(t *testing.T) *startRig {
 	t.Helper()
 	r := &startRig{t: t, server: &eventsServer{}}
-	server := httptest.NewServer(r.server)
-	t.Cleanup(server.Close)
-	r.runFlags = flagsFor(t, machine(t), server.URL)
+	r.runFlags = flagsFor(t, machine(t), serving(t, r.server))
 	r.stateDir, r.address = t.TempDir(), freeAddress(t)
 	return r
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,26 +8,17 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
-// booted is a machine with a boot ID and a state directory.
+// booted is a machine with a boot ID, "" for none, and a state directory.
 func booted(t *testing.T, bootID string) (root, dir string) {
 	t.Helper()
 	root = machine(t)
-	random := filepath.Join(root, "proc/sys/kernel/random")
-	dir = filepath.Join(root, "state")
-	for _, made := range []string{random, dir} {
-		if err := os.MkdirAll(made, 0o700); err != nil {
-			t.Fatal(err)
-		}
+	if bootID != "" {
+		kernelfiletest.Put(t, filepath.Join(root, "proc/sys/kernel/random/boot_id"), bootID+"\n")
 	}
-	if bootID == "" {
-		return root, dir
-	}
-	if err := os.WriteFile(filepath.Join(random, "boot_id"), []byte(bootID+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return root, dir
+	return root, t.TempDir()
 }
 
 // The use of the state directory at startup, in one line of the log.
@@ -53,9 +43,7 @@ func TestStateDirectoryAtTheStart(t *testing.T) {
 			t.Parallel()
 			root, dir := booted(t, test.boot)
 			if test.text != "" {
-				if err := os.WriteFile(filepath.Join(dir, state.FileName), []byte(test.text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kernelfiletest.Put(t, filepath.Join(dir, state.FileName), test.text)
 			}
 			log, flags := newJournal(), flagsFor(t, root, refusing())
 			flags.stateDir = dir

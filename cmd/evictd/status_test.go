@@ -4,9 +4,9 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,31 +17,37 @@ import (
 func listening(t *testing.T) (address string, queries *[]string) {
 	t.Helper()
 	text, queries := readFile(t, example), &[]string{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*queries = append(*queries, r.URL.RequestURI())
 		_, _ = w.Write([]byte(text))
 	}))
-	t.Cleanup(server.Close)
-	return strings.TrimPrefix(server.URL, "http://"), queries
+	return strings.TrimPrefix(url, "http://"), queries
 }
 
 // The commands print what the running evictd knows, and ask it for what they print.
 func TestCommandsAskTheRunningEvictd(t *testing.T) {
 	t.Parallel()
 	address, queries := listening(t)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
 	saved := filepath.Join(t.TempDir(), "node.json")
 	for _, test := range []struct {
 		args        []string
 		query, want string
 	}{
 		{[]string{"status"}, "/debug/status?disk=false&signal=", "worker-1"},
+		// An address of all interfaces is reached from inside.
+		{[]string{"status", "--http-bind-address", ":" + port}, "/debug/status?disk=false&signal=", "worker-1"},
+		{[]string{"status", "--http-bind-address", "0.0.0.0:" + port}, "/debug/status?disk=false&signal=", "worker-1"},
 		{[]string{"status", "-o", "json"}, "/debug/status?disk=false&signal=", `"kind": "NodeStatus"`},
 		{[]string{"rank", "--why", "shop/web-6b7c9-9s2hw"}, "/debug/status?disk=false&signal=memory.available", "It is candidate 4 of 8."},
 		{[]string{"rank", "--signal=nodefs.available", "--why=shop/cache-0"}, "/debug/status?disk=true&signal=nodefs.available", "shop/cache-0 on node"},
 		{[]string{"rank", "--save=-"}, "/debug/status?disk=true&signal=memory.available", `"kind": "NodeStatus"`},
 		{[]string{"rank", "--save", saved, "--why=shop/cache-0"}, "/debug/status?disk=true&signal=memory.available", "shop/cache-0 on node"},
 	} {
-		code, stdout, stderr := call(t, append(test.args, "--http-bind-address", address)...)
+		code, stdout, stderr := call(t, slices.Concat(test.args[:1], []string{"--http-bind-address", address}, test.args[1:])...)
 		asked := (*queries)[len(*queries)-1]
 		if code != exitFine || !strings.Contains(stdout, test.want) || stderr != "" || asked != test.query {
 			t.Errorf("%q: code %d, asked %s, stderr %q, stdout\n%s\nwant %s and %q", test.args, code, asked, stderr, stdout, test.query, test.want)
@@ -52,22 +58,17 @@ func TestCommandsAskTheRunningEvictd(t *testing.T) {
 	}
 }
 
-// Where no evictd answers, or it has no answer, the command says what to do in one line.
-func TestCommandsWithoutAnEvictd(t *testing.T) {
+// Where evictd has no answer the command says what to do in one line.
+func TestCommandsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	busy := httptest.NewServer(status.Handler(func(context.Context, *status.Query) (*status.Document, error) {
+	busy := serving(t, status.Handler(func(context.Context, *status.Query) (*status.Document, error) {
 		return nil, os.ErrDeadlineExceeded
 	}))
-	t.Cleanup(busy.Close)
-	for address, want := range map[string]string{
-		"127.0.0.1:1":                           "asking evictd at 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused; run this in the pod of a running evictd, or name where it serves by --http-bind-address",
-		strings.TrimPrefix(busy.URL, "http://"): "it answers 503: i/o timeout; run this in the pod",
-	} {
-		for _, command := range []string{"rank", "status"} {
-			code, stdout, stderr := call(t, command, "--http-bind-address", address)
-			if code != exitFault || stdout != "" || !strings.HasPrefix(stderr, "evictd: ") || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("%s: code %d, stdout %q, stderr %q; want 1 and one line with %q", command, code, stdout, stderr, want)
-			}
+	const want = "it answers 503: i/o timeout; run this in the pod"
+	for _, command := range []string{"rank", "status"} {
+		code, stdout, stderr := call(t, command, "--http-bind-address", strings.TrimPrefix(busy, "http://"))
+		if code != exitFault || stdout != "" || !strings.HasPrefix(stderr, "evictd: ") || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: code %d, stdout %q, stderr %q; want 1 and one line with %q", command, code, stdout, stderr, want)
 		}
 	}
 }
@@ -88,20 +89,5 @@ func TestAddressOfTheContainersEvictd(t *testing.T) {
 	}
 	if got := addressOf(filepath.Join(t.TempDir(), "none")); got != defaultAddress {
 		t.Errorf("without a file: %s", got)
-	}
-}
-
-// An address of all interfaces is reached from inside.
-func TestEvictdOnAllInterfacesIsAsked(t *testing.T) {
-	t.Parallel()
-	address, _ := listening(t)
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, all := range []string{":" + port, "0.0.0.0:" + port} {
-		if _, text, err := askStatus(t.Context(), all, &status.Query{}); err != nil || len(text) == 0 {
-			t.Errorf("%s: %v", all, err)
-		}
 	}
 }
