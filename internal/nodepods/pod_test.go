@@ -6,14 +6,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/nodepods"
@@ -22,10 +17,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the golden file")
-
-func owner(kind, name string, controller bool) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID("uid-of-" + name), Controller: &controller}
-}
 
 // TestFromAPI: what is kept of each pod of testdata/pods.txt, where it differs from what is kept of an empty one. Of the
 // images and all labels only hashes are kept, which differ from process to process.
@@ -42,7 +33,16 @@ func TestFromAPI(t *testing.T) {
 		if again := nodepods.FromAPI(pod); !reflect.DeepEqual(first, again) || !apiequality.Semantic.DeepEqual(before, pod) {
 			t.Errorf("%s: the pod became\n%v\nand what is kept\n%+v", name, pod, again)
 		}
-		for i, got := 0, reflect.ValueOf(*first); i < got.NumField(); i++ {
+		got, facts := reflect.ValueOf(*first), reflect.ValueOf(first.Facts(rank.Memory, nodepods.Self{}))
+		for _, known := range []reflect.Value{facts, facts.FieldByName("Marks")} { // what the ranking knows is what is kept
+			for i := range known.NumField() {
+				field := known.Type().Field(i).Name
+				if kept := got.FieldByName(field); kept.IsValid() && !reflect.DeepEqual(kept.Interface(), known.Field(i).Interface()) {
+					t.Errorf("%s: the ranking knows %s as %v, and what is kept is %v", name, field, known.Field(i), kept)
+				}
+			}
+		}
+		for i := range got.NumField() {
 			field := got.Type().Field(i).Name
 			if field != "LabelsHash" && field != "ImageKeys" && !reflect.DeepEqual(got.Field(i).Interface(), empty.Field(i).Interface()) {
 				kept = append(kept, fmt.Sprintf("%s: %+v", field, got.Field(i)))
@@ -55,40 +55,14 @@ func TestFromAPI(t *testing.T) {
 	})
 }
 
-func TestFacts(t *testing.T) {
+// What each resource requests; one that cannot be requested has no request.
+func TestRequestOfAResource(t *testing.T) {
 	t.Parallel()
-	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	priority, grace := int32(7), int64(90)
-	pod := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: "web-1", UID: "u1", CreationTimestamp: metav1.NewTime(created),
-			Labels: map[string]string{"app": "web"},
-			OwnerReferences: []metav1.OwnerReference{
-				owner("Backup", "other", false), owner("ReplicaSet", "web", true),
-			},
-		},
-		Spec:   corev1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace},
-		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
-	}
-	want := rank.Pod{
-		Namespace: "shop", Name: "web-1", UID: "u1", Priority: 7, Created: created, GraceSeconds: 90,
-		Owner: "ReplicaSet/web", OwnerUID: "uid-of-web", OwnerAPIVersion: "apps/v1", Labels: map[string]string{"app": "web"}, Ready: true,
-	}
-	if diff := cmp.Diff(want, nodepods.FromAPI(&pod).Facts(rank.Memory, nodepods.Self{}), cmpopts.IgnoreFields(rank.Pod{}, "LabelsHash")); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
 	requests := &nodepods.Pod{MemoryRequest: 2, StorageRequest: 3}
 	for resource, want := range map[rank.Resource]int64{rank.Memory: 2, rank.Disk: 3, rank.Inodes: 0, rank.PIDs: 0} {
 		if got := requests.Facts(resource, nodepods.Self{}).Request; got != want {
 			t.Errorf("request for %s = %d, want %d", resource, got, want)
 		}
-	}
-	bare := nodepods.FromAPI(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Backup", Name: "x"}}},
-	}).Facts(rank.Memory, nodepods.Self{})
-	if bare.Priority != 0 || bare.GraceSeconds != 30 || bare.Owner != "" {
-		t.Errorf("a pod that says nothing: priority %d, grace %d, owner %q; want 0, 30, none",
-			bare.Priority, bare.GraceSeconds, bare.Owner)
 	}
 }
 
