@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -32,46 +31,6 @@ func decisionAbout(signal pressure.Signal, hard bool, at time.Duration, why deci
 		d.Verb = decide.Acted
 	}
 	return d
-}
-
-// A hold is recorded when it begins, when it changes and after 30 s, for each signal by itself;
-// what acted is always recorded, and the hold after it too.
-func TestHoldIsSaidOnce(t *testing.T) {
-	t.Parallel()
-	const memory, disk = pressure.MemoryAvailable, pressure.NodeFSAvailable
-	r := newRig(t)
-	for n, step := range []struct {
-		at     time.Duration
-		signal pressure.Signal
-		hard   bool
-		why    decide.Hold
-		said   bool
-	}{
-		{0, memory, true, decide.HoldAwaitingNewerSample, true},
-		{time.Second, memory, true, decide.HoldAwaitingNewerSample, false},
-		{time.Second, disk, true, decide.HoldAwaitingNewerSample, true},
-		{2 * time.Second, memory, true, decide.HoldLimitReached, true},
-		{3 * time.Second, memory, false, decide.HoldLimitReached, true},
-		{3*time.Second + record.HoldAgainAfter - 1, memory, false, decide.HoldLimitReached, false},
-		{3*time.Second + record.HoldAgainAfter, memory, false, decide.HoldLimitReached, true},
-		{34 * time.Second, memory, false, decide.HoldNone, true},
-		{34 * time.Second, memory, false, decide.HoldLimitReached, true},
-		{34 * time.Second, memory, false, decide.HoldNone, true},
-		{34 * time.Second, disk, true, decide.HoldLimitReached, true},
-	} {
-		d := decisionAbout(step.signal, step.hard, step.at, step.why)
-		if step.why == decide.HoldNone {
-			r.Number(d)
-		}
-		if r.Recorder.Decision(d); (len(r.lines(t)) > 0) != step.said {
-			t.Errorf("step %d: recorded %v, want %v", n, !step.said, step.said)
-		}
-	}
-	if d := decisionAbout(memory, true, time.Hour, decide.HoldNone); d.ID != 0 {
-		t.Errorf("a decision that is not recorded has the ID %d", d.ID)
-	} else if r.Recorder.Decision(d); d.ID != 10 {
-		t.Errorf("the tenth that is recorded has the ID %d", d.ID)
-	}
 }
 
 // A recorded decision about memory reads what uses it. A hold that lacks candidates is recorded when the

@@ -181,6 +181,28 @@ func decisionStories() []story {
 			r.Decision(held(decide.HoldAwaitingNewerSample))
 			r.Decision(held(decide.HoldNoCandidates))
 		}},
+		{"a hold is said when it begins, when it changes and after 30 s, for each signal by itself; what acted always is, and the hold after it; what is not said takes no number", func(r *rig) {
+			const memory, disk = pressure.MemoryAvailable, pressure.NodeFSAvailable
+			for _, d := range []*decide.Decision{
+				decisionAbout(memory, true, 0, decide.HoldAwaitingNewerSample),
+				decisionAbout(memory, true, time.Second, decide.HoldAwaitingNewerSample), // the same
+				decisionAbout(disk, true, time.Second, decide.HoldAwaitingNewerSample),
+				decisionAbout(memory, true, 2*time.Second, decide.HoldLimitReached),
+				decisionAbout(memory, false, 3*time.Second, decide.HoldLimitReached),
+				decisionAbout(memory, false, 3*time.Second+record.HoldAgainAfter-1, decide.HoldLimitReached), // too early
+				decisionAbout(memory, false, 3*time.Second+record.HoldAgainAfter, decide.HoldLimitReached),
+				decisionAbout(memory, false, 34*time.Second, decide.HoldNone),
+				decisionAbout(memory, false, 34*time.Second, decide.HoldLimitReached),
+				decisionAbout(memory, false, 34*time.Second, decide.HoldNone),
+				decisionAbout(disk, true, 34*time.Second, decide.HoldLimitReached),
+			} {
+				if d.Verb == decide.Acted {
+					r.Number(d) // its intents name it
+				}
+				r.Recorder.Decision(d)
+				r.show()
+			}
+		}},
 		{"while pods are measured nothing is told on the node; that some could not be is, once", func(r *rig) {
 			r.Decision(held(decide.HoldUsageUnknown))
 			r.show()
