@@ -44,7 +44,7 @@ GENERATED := docs/configuration.md docs/metrics.md docs/install.md \
 # the goroutines of others meet it; all others in make test-long.
 RACE := $(addprefix github.com/evictd/evictd/,cmd/evictd internal/acting internal/execute internal/filetree \
 	internal/hostinfo internal/httpd internal/measure internal/nodepods internal/state pkg/pressure)
-RACE_LOOP := 'Invariant09|Reload|Wake|Acting|Taint|Request|Answer|Walk|TheLoop|CalmNode'
+RACE_LOOP := 'Invariant09|Reload|Wake|Acting|Taint|Request|Answer|Plan|Stop|TheLoop|CalmNode'
 # Only ends a run that hangs: the default, 10 minutes, is less than a slow machine may need.
 TIMEOUT := -timeout 60m
 # Runs targets whatever failed before, and prints one table at the end.

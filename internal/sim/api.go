@@ -79,17 +79,12 @@ func (n *Node) terminate(uid string, grace ...*int64) {
 	n.After(n.ends, func() { delete(n.pods, uid) })
 }
 
-// evictByKubelet is how the kubelet evicts: the pod has finished and stays listed, nothing
-// of it is deleted, and its cgroup and what it holds go a little later. mu is held.
-func (n *Node) evictByKubelet(name string, cleanUp time.Duration) {
+// evictByKubelet is how the kubelet evicts: the pod has finished and stays listed, nothing of it is deleted, and its
+// cgroup and what it holds are gone. mu is held.
+func (n *Node) evictByKubelet(name string) {
 	n.changed(name, byKubelet)
 	victim := n.pods["uid-"+name]
-	gone := func() { victim.memory, victim.noCgroup = 0, true }
-	if cleanUp == 0 {
-		gone()
-		return
-	}
-	n.After(cleanUp, gone)
+	victim.memory, victim.noCgroup = 0, true
 }
 
 // byKubelet makes a pod one that the kubelet has evicted.

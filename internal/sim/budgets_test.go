@@ -10,29 +10,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// keptNode is a node that is short of 50 MiB, and whose two pods have each a budget of its own name: that of the
+// nodeWithBudgets is a node that is short of 50 MiB, and whose two pods have each a budget of its own name: that of the
 // first of the ranking is the more violated one. Budgets may be bypassed.
-func (n *world) keptNode() {
+func (n *world) nodeWithBudgets() {
 	n.runs("alone 500/100", "oneof3 450/100")
 	n.budgets = map[string]evict.Budget{
 		"shop/alone":  {Desired: 1, Healthy: 1},
 		"shop/oneof3": {Desired: 3, Healthy: 3},
 	}
 	n.policy.BestEffort = true
-	n.keeps(nil)
+	n.refusesByBudget(nil)
 }
 
-// keeps has the API server give outcomes as answers, and refuse by the budget all evictions that have none.
-func (n *world) keeps(outcomes map[string]evict.Outcome) {
-	with := map[string]evict.Outcome{"": evict.BlockedByBudget}
-	maps.Copy(with, outcomes)
+// refusesByBudget has the API server give outcomes as answers, and refuse by the budget all evictions that have none.
+func (n *world) refusesByBudget(besides outcomes) {
+	with := outcomes{"": evict.BlockedByBudget}
+	maps.Copy(with, besides)
 	n.answers(with)
 }
 
@@ -48,87 +46,42 @@ func (n *world) goes(name string) {
 	}
 }
 
-// requests returns the requests in order: the pod, and how it was to be evicted.
-func (n *world) requests() (all []string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, r := range n.evictions {
-		how := "evict "
-		if r.Delete {
-			how = "delete "
-		}
-		all = append(all, how+r.Name)
-	}
-	return all
-}
-
-// sent fails the test unless these requests were sent.
-func (n *world) sent(want ...string) {
-	n.t.Helper()
-	same(n.t, "requests", want, n.requests())
-}
-
 func TestBestEffort(t *testing.T) {
+	const none, deleted, unknown = decide.BestEffortNone, decide.BestEffortDeleted, decide.BestEffortBudgetUnknown
 	type variant struct {
-		setUp func(n *world)
-		want  []string // after both were refused
-		came  decide.BestEffort
+		answers outcomes
+		setUp   func(n *world)
+		want    []string // after both were refused
+		came    decide.BestEffort
 	}
-	budget := func(b evict.Budget) func(n *world) { return func(n *world) { n.budgets["shop/alone"] = b } }
-	keeps := func(outcomes map[string]evict.Outcome) func(n *world) {
-		return func(n *world) { n.keeps(outcomes) }
+	plain := func(*world) {}
+	budget := func(desired, healthy int64) func(n *world) {
+		return func(n *world) { n.budgets["shop/alone"] = evict.Budget{Desired: desired, Healthy: healthy} }
 	}
 	alone, oneof3 := []string{"delete alone"}, []string{"delete oneof3"}
 	stories(t, map[string]variant{
-		"the least violated budget's pod is evicted, and no other": {func(*world) {}, oneof3, decide.BestEffortDeleted},
-		"respect: no pod": {
-			func(n *world) { n.policy.BestEffort = false }, nil, decide.BestEffortNone,
-		},
-		"soft pressure: no pod": {
-			func(n *world) { n.policy.Thresholds[0].Hard = false }, nil, decide.BestEffortNone,
-		},
-		"equal shares: the first of the ranking": { // two of six short, as one of three
-			budget(evict.Budget{Desired: 6, Healthy: 5}), alone, decide.BestEffortDeleted,
-		},
-		"by share and not by count": { // eleven short
-			budget(evict.Budget{Desired: 100, Healthy: 90}), alone, decide.BestEffortDeleted,
-		},
-		"a budget that wants none is not violated": {budget(evict.Budget{}), alone, decide.BestEffortDeleted},
-		"a pod that is not ready takes nothing from its budget": {func(n *world) {
-			n.budgets["shop/alone"] = evict.Budget{Desired: 4, Healthy: 3} // a quarter with it and without
+		"the least violated budget's pod is evicted, and no other": {nil, plain, oneof3, deleted},
+		"respect: no pod":                          {nil, func(n *world) { n.policy.BestEffort = false }, nil, none},
+		"soft pressure: no pod":                    {nil, func(n *world) { n.policy.Thresholds[0].Hard = false }, nil, none},
+		"equal shares: the first of the ranking":   {nil, budget(6, 5), alone, deleted},    // two of six short, as one of three
+		"by share and not by count":                {nil, budget(100, 90), alone, deleted}, // eleven short
+		"a budget that wants none is not violated": {nil, budget(0, 0), alone, deleted},
+		"a pod that is not ready takes nothing from its budget": {nil, func(n *world) {
+			budget(4, 3)(n) // a quarter with it and without
 			n.changed("alone", unready)
-		}, alone, decide.BestEffortDeleted},
-		"a status that is behind counts as a budget's refusal": {func(n *world) {
-			n.answer = func(r evict.Request) evict.Result {
-				if r.Delete {
-					return evict.Result{Outcome: evict.Deleted}
-				}
-				return evict.Result{Outcome: evict.BudgetPending, Budget: r.Name, RetryAfter: 10 * time.Second}
-			}
-		}, oneof3, decide.BestEffortDeleted},
-		"a pod that a webhook refused is never deleted": {
-			keeps(map[string]evict.Outcome{"oneof3": evict.Denied}), alone, decide.BestEffortDeleted,
+		}, alone, deleted},
+		"a status that is behind counts as a budget's refusal": {outcomes{"": evict.BudgetPending}, plain, oneof3, deleted},
+		"a pod that a webhook refused is never deleted":        {outcomes{"oneof3": evict.Denied}, plain, alone, deleted},
+		"nor a pod that two budgets select":                    {outcomes{"oneof3": evict.Misconfigured}, plain, alone, deleted},
+		"no budget refused: no pod":                            {outcomes{"alone": evict.Denied, "oneof3": evict.Misconfigured}, plain, nil, none},
+		"one was accepted: no pod":                             {outcomes{"oneof3": evict.Evicted}, plain, nil, none},
+		"the API server is overloaded: no pod":                 {outcomes{"oneof3": evict.Throttled}, plain, nil, none},
+		"the delete is denied":                                 {outcomes{"delete oneof3": evict.Denied}, plain, oneof3, decide.BestEffortRefused},
+		"one has ended meanwhile: no pod in this decision": { // but by the second
+			outcomes{"oneof3": evict.Gone}, func(n *world) { n.goes("oneof3") }, []string{"evict alone", "delete alone"}, none,
 		},
-		"nor a pod that two budgets select": {
-			keeps(map[string]evict.Outcome{"oneof3": evict.Misconfigured}), alone, decide.BestEffortDeleted,
-		},
-		"no budget refused: no pod": {
-			keeps(map[string]evict.Outcome{"alone": evict.Denied, "oneof3": evict.Misconfigured}), nil, decide.BestEffortNone,
-		},
-		"one was accepted: no pod": {
-			keeps(map[string]evict.Outcome{"oneof3": evict.Evicted}), nil, decide.BestEffortNone,
-		},
-		"the API server is overloaded: no pod": {
-			keeps(map[string]evict.Outcome{"oneof3": evict.Throttled}), nil, decide.BestEffortNone,
-		},
-		"one has ended meanwhile: no pod in this decision": {func(n *world) {
-			n.keeps(map[string]evict.Outcome{"oneof3": evict.Gone})
-			n.goes("oneof3")
-		}, []string{"evict alone", "delete alone"}, decide.BestEffortNone}, // by the second decision
-		"a budget cannot be read: no pod": {
-			func(n *world) { n.unbudgeted = errPlanted() }, nil, decide.BestEffortBudgetUnknown,
-		},
-		"a budget that does not exist blocks no pod: its pod is evicted again": {func(n *world) {
+		"a budget cannot be read: no pod": {nil, func(n *world) { n.unbudgeted = errPlanted() }, nil, unknown},
+		"a budget that does not exist blocks no pod: its pod is evicted again": {nil, func(n *world) {
 			delete(n.budgets, "shop/alone")
 			answer := n.answer
 			n.answer = func(r evict.Request) evict.Result {
@@ -137,11 +90,11 @@ func TestBestEffort(t *testing.T) {
 				}
 				return answer(r)
 			}
-		}, []string{"evict alone"}, decide.BestEffortNone},
-		"one that is not there and refuses again keeps the others from nothing": {func(n *world) {
+		}, []string{"evict alone"}, none},
+		"one that is not there and refuses again keeps the others from nothing": {nil, func(n *world) {
 			delete(n.budgets, "shop/alone")
-		}, []string{"evict alone", "delete oneof3"}, decide.BestEffortDeleted},
-		"the refusal names no budget: no pod": {func(n *world) {
+		}, []string{"evict alone", "delete oneof3"}, deleted},
+		"the refusal names no budget: no pod": {nil, func(n *world) {
 			answer := n.answer
 			n.answer = func(r evict.Request) evict.Result {
 				result := answer(r)
@@ -150,35 +103,16 @@ func TestBestEffort(t *testing.T) {
 				}
 				return result
 			}
-		}, nil, decide.BestEffortBudgetUnknown},
-		"the delete is denied": {
-			keeps(map[string]evict.Outcome{"delete oneof3": evict.Denied}), oneof3, decide.BestEffortRefused,
-		},
+		}, nil, unknown},
 	}, func(n *world, _ string, c variant) {
-		n.keptNode()
+		n.nodeWithBudgets()
+		n.refusesByBudget(c.answers)
 		n.ends = time.Hour
 		c.setUp(n)
 		n.watch(900 * time.Millisecond) // an overloaded server: the next try is after 1 s
 		n.sent(append([]string{"evict alone", "evict oneof3"}, c.want...)...)
 		if d := n.decisions[0]; d.BestEffort != c.came {
 			n.t.Errorf("the bypass: %q, want %q: %+v", d.BestEffort, c.came, d)
-		}
-	})
-}
-
-// All pods that budgets block would not suffice for the 50 that are missing: no budget is bypassed.
-func TestBestEffortThatWouldNotSuffice(t *testing.T) {
-	story(t, func(n *world) {
-		n.keptNode()
-		n.host = 865 * Mebi
-		for name, memory := range map[string]int64{"alone": 40, "oneof3": 45} {
-			n.pod(name).memory = memory * Mebi
-			n.pod(name).api.Spec.Containers[0].Resources.Requests = nil
-		}
-		n.watch(900 * time.Millisecond)
-		n.sent("evict oneof3")
-		if d := n.decisions[0]; d.BestEffort != decide.BestEffortInsufficientReclaim {
-			t.Errorf("the bypass: %+v", d)
 		}
 	})
 }
@@ -204,7 +138,7 @@ func TestBestEffortForADisk(t *testing.T) {
 		}
 		n.budgets = map[string]evict.Budget{"shop/kept": {Desired: 1, Healthy: 1}}
 		n.policy.BestEffort, n.ends = true, time.Hour
-		n.keeps(map[string]evict.Outcome{"denied": evict.Denied, "third": evict.Denied})
+		n.refusesByBudget(outcomes{"denied": evict.Denied, "third": evict.Denied})
 		n.watch(5 * time.Second)
 		if got := slices.Contains(n.requests(), "delete kept"); got != c.deletes {
 			n.t.Errorf("requests %v", n.requests())
@@ -228,7 +162,7 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 		"it counts against the limit in a dry run": {true, 1, decide.HoldLimitReached},
 		"it is relied on":                          {false, 0, decide.HoldReclaimInProgress},
 	}, func(n *world, _ string, c variant) {
-		n.keptNode()
+		n.nodeWithBudgets()
 		n.ends = 20 * time.Second
 		n.policy.DryRun, n.policy.HardGrace = c.dryRun, 7
 		n.limit(c.limit, 0)
@@ -273,12 +207,12 @@ func TestBestEffortChecksBudgetsOnceMore(t *testing.T) {
 		},
 		"the API server is overloaded: no pod": {none, evict.Throttled, []string{"evict oneof3"}},
 	}, func(n *world, _ string, c variant) {
-		n.keptNode()
+		n.nodeWithBudgets()
 		n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false)
 		n.host, n.ends = -60*Mebi, time.Hour
 		n.After(5*time.Second, func() {
 			n.host = 0
-			n.keeps(map[string]evict.Outcome{"oneof3": c.now})
+			n.refusesByBudget(outcomes{"oneof3": c.now})
 			c.changes(n)
 		})
 		n.watch(5*time.Second + 900*time.Millisecond)
@@ -286,58 +220,51 @@ func TestBestEffortChecksBudgetsOnceMore(t *testing.T) {
 	})
 }
 
-// hadItsTurn remembers that a pod of an owner was evicted, and that one of an owner may be in an hour.
-func (n *world) hadItsTurn(owner string) {
-	n.limit(0, 1)
-	n.option = func(o *agent.Options) {
-		o.Remembered.Cooldown.Accepted = []cooldown.Accepted{{Owner: owner, At: n.began}}
+// What else keeps a pod is as if there were no budget.
+func TestBestEffortBesideOtherReasons(t *testing.T) {
+	first := []string{"evict alone", "evict oneof3", "delete oneof3"}
+	type variant struct {
+		setUp  func(n *world)
+		during time.Duration
+		want   []string
 	}
-}
-
-// A pod that is not evicted for other reasons does not prevent the bypass for the others.
-func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
-	story(t, func(n *world) {
-		n.keptNode()
-		n.runs("left 300/100")
-		n.host = -300 * Mebi
-		n.hadItsTurn("rs-left")
-		n.watch(time.Second)
-		n.sent("evict alone", "evict oneof3", "delete oneof3")
-	})
-}
-
-func TestOwnersLimitHoldsPastABudgetToo(t *testing.T) {
-	story(t, func(n *world) {
-		n.keptNode()
-		n.hadItsTurn("rs-oneof3")
-		n.watch(time.Second)
-		n.sent("evict alone", "delete alone")
-	})
-}
-
-// A pod in back-off for another reason does not keep the others from being considered.
-func TestBestEffortPassesOverOtherRefusals(t *testing.T) {
-	story(t, func(n *world) {
-		n.keptNode()
-		n.keeps(map[string]evict.Outcome{"delete oneof3": evict.Denied})
-		n.watch(12 * time.Second)
-		n.sent("evict alone", "evict oneof3", "delete oneof3", "evict alone", "delete alone")
-	})
-}
-
-// A missing right is reported at each attempt. It does not count against the pod, which is tried as before.
-func TestBestEffortWithoutTheRight(t *testing.T) {
-	story(t, func(n *world) {
-		n.keptNode()
-		answer := n.answer
-		n.answer = func(r evict.Request) evict.Result {
-			if r.Delete {
-				return evict.Result{Outcome: evict.Denied, NoRight: true}
+	stories(t, map[string]variant{
+		"another owner's limit prevents no bypass for the others": {func(n *world) {
+			n.runs("left 300/100")
+			n.host = -300 * Mebi
+			n.hadItsTurn("rs-left")
+		}, time.Second, first},
+		"its owner's limit holds past a budget too": {
+			func(n *world) { n.hadItsTurn("rs-oneof3") }, time.Second, []string{"evict alone", "delete alone"},
+		},
+		"one in back-off for another reason keeps none from being considered": {func(n *world) {
+			n.refusesByBudget(outcomes{"delete oneof3": evict.Denied})
+		}, 12 * time.Second, append(first, "evict alone", "delete alone")},
+		"a missing right does not count against the pod": {func(n *world) {
+			answer := n.answer
+			n.answer = func(r evict.Request) evict.Result {
+				if r.Delete {
+					return evict.Result{Outcome: evict.Denied, NoRight: true}
+				}
+				return answer(r)
 			}
-			return answer(r)
-		}
-		n.watch(12 * time.Second)
-		n.sent("evict alone", "evict oneof3", "delete oneof3", "evict alone", "evict oneof3", "delete oneof3")
+		}, 12 * time.Second, slices.Concat(first, first)},
+		"all that budgets block would not suffice": {func(n *world) {
+			n.host = 865 * Mebi
+			for name, memory := range map[string]int64{"alone": 40, "oneof3": 45} {
+				n.pod(name).memory = memory * Mebi
+				n.pod(name).api.Spec.Containers[0].Resources.Requests = nil
+			}
+		}, time.Second, []string{"evict oneof3"}},
+		"the node recovers while the second answer is awaited": {func(n *world) {
+			n.slow = 5 * time.Second
+			n.After(7*time.Second, func() { n.capacity *= 2 })
+		}, 20 * time.Second, first[:2]},
+	}, func(n *world, _ string, c variant) {
+		n.nodeWithBudgets()
+		c.setUp(n)
+		n.watch(c.during)
+		n.sent(c.want...)
 	})
 }
 
@@ -345,17 +272,16 @@ func TestBestEffortWithoutTheRight(t *testing.T) {
 // not get a hundred requests a second because of that.
 func TestBestEffortWithoutABudget(t *testing.T) {
 	story(t, func(n *world) {
-		n.keptNode()
+		n.nodeWithBudgets()
 		n.unbudgeted = errPlanted()
 		n.watch(35 * time.Second)
-		if slices.Contains(n.requests(), "delete oneof3") || slices.Contains(n.requests(), "delete alone") {
+		if slices.ContainsFunc(n.evictions, func(r evict.Request) bool { return r.Delete }) {
 			t.Errorf("a pod was deleted: %v", n.requests())
 		}
 		if reads := len(n.budgetReads); reads < 3 || reads > 5 {
 			t.Errorf("%d budgets read in 35 s, want one every 10 s", reads)
 		}
-		if d := n.decisions[0]; d.Verb != decide.Refused ||
-			!strings.Contains(d.Detail, "no pod bypasses a PDB: planted") {
+		if d := n.decisions[0]; d.Verb != decide.Refused || !strings.Contains(d.Detail, "no pod bypasses a PDB: planted") {
 			t.Errorf("the record does not say why: %+v", d)
 		}
 		if !slices.Contains(n.Holds(), decide.HoldBudgetUnknown) {
@@ -364,48 +290,15 @@ func TestBestEffortWithoutABudget(t *testing.T) {
 	})
 }
 
-// The node recovers while the second answer is awaited: no budget is bypassed.
-func TestRecoveryMeanwhileKeepsTheBudget(t *testing.T) {
-	story(t, func(n *world) {
-		n.keptNode()
-		n.slow = 5 * time.Second
-		n.After(7*time.Second, func() { n.capacity *= 2 })
-		n.watch(20 * time.Second)
-		n.sent("evict alone", "evict oneof3")
-		if d := n.last(); !strings.Contains(d.Detail, "recovered meanwhile") {
-			t.Errorf("the record does not say why no pod was evicted: %+v", d)
-		}
-	})
-}
-
-func TestDeleteInDoubtIsResolved(t *testing.T) {
-	story(t, func(n *world) {
-		n.keptNode()
-		n.ends, n.behind = time.Hour, true // the watch does not tell either
-		answer := n.answer
-		n.answer = func(r evict.Request) evict.Result {
-			if r.Delete {
-				n.terminate(r.UID) // it was carried out
-				return lost(r)
-			}
-			return answer(r)
-		}
-		n.watch(13 * time.Second)
-		same(t, "looked into", []string{"oneof3"}, n.looks)
-		if d := n.acted()[0]; d.Victim().Result.Outcome != evict.Deleted || d.BestEffort != decide.BestEffortDeleted {
-			t.Errorf("that it was deleted is not on record: %+v", d)
-		}
-	})
-}
-
 // A budget that blocks the only pod above its request makes no other pod a candidate. It may be bypassed as if there
 // were no other pod.
 func TestBestEffortBesidePodsWithinRequests(t *testing.T) {
 	each(t, []bool{false, true}, func(n *world, bestEffort bool) {
-		n.hostOnNode(40)
+		n.hostOnNode()
+		n.host -= 40 * Mebi
 		n.Run("exceeds", 40, 10, func(p *corev1.Pod) { p.Status.Conditions = nil })
 		n.budgets = map[string]evict.Budget{"shop/exceeds": {Healthy: 1, Desired: 1}}
-		n.keeps(nil)
+		n.refusesByBudget(nil)
 		n.policy.BestEffort = bestEffort
 		n.watch(time.Minute)
 		if got := slices.Compact(n.Victims()); !slices.Equal(got, []string{"exceeds"}) ||
@@ -420,10 +313,10 @@ func alike(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} }
 
 // manyOfOneBudget are thirty ready pods, of which a budget keeps each, and one small pod of another that it does not,
 // of a node that is short of memory.
-func (n *world) manyOfOneBudget(change ...func(*corev1.Pod)) {
+func (n *world) manyOfOneBudget() {
 	n.memory(10000)
 	for i := range 30 {
-		n.Run(fmt.Sprintf("web%02d", i), int64(299-i), 10, change...)
+		n.Run(fmt.Sprintf("web%02d", i), int64(299-i), 10, alike)
 	}
 	n.runs("free 200/10")
 	n.host = 9100*Mebi - 30*285*Mebi - 200*Mebi
@@ -435,96 +328,73 @@ func (n *world) manyOfOneBudget(change ...func(*corev1.Pod)) {
 	}
 }
 
-func TestOnePodIsTriedForAllThatABudgetBlocks(t *testing.T) {
-	story(t, func(n *world) {
-		n.manyOfOneBudget(alike)
-		n.watch(time.Second)
-		n.evicted("web00", "free")
-		same(t, "notes", []string{"29 more that PodDisruptionBudget shop/web blocks were not tried"}, n.decisions[0].Notes)
-		if waiting := n.kept().Cooldown; waiting.Refused() != 30 {
-			t.Errorf("%d pods are said to be blocked, want 30", waiting.Refused())
-		}
-	})
-}
-
-// Whatever their labels, the pods that the budget itself has refused are in back-off with it.
-func TestBudgetsRefusalsAreRemembered(t *testing.T) {
-	story(t, func(n *world) {
-		n.manyOfOneBudget()
-		delete(n.pods, "uid-free")
-		n.host += 200 * Mebi
-		n.watch(9 * time.Second)
-		if asked := len(n.Victims()); asked != 30 {
-			t.Fatalf("%d requests, want one for each pod that nothing is known of", asked)
-		}
-		for _, e := range n.last().Ranking.Protected {
-			if want := "the last answer of PodDisruptionBudget web was BlockedByBudget"; e.Detail != want {
-				t.Errorf("detail %q, want %q", e.Detail, want)
-			}
-		}
-		n.on(time.Minute) // one pod whenever the budget has rested
-		same(t, "evicted within the next minute", []string{"web00", "web00"}, n.Victims()[30:])
-	})
-}
-
 // Pods that the budget allows to be evicted are tried: pods that are not ready, and pods that it does not select.
-func TestPodsThatTheBudgetAllowsAreTried(t *testing.T) {
+func TestOnePodIsTriedForAllThatABudgetBlocks(t *testing.T) {
 	stories(t, map[string]func(*corev1.Pod){
-		"not ready": unready,
+		"none is allowed": nil,
+		"not ready":       unready,
 		"other labels, same controller": func(p *corev1.Pod) {
 			p.Labels = map[string]string{"app": "web", "role": "replica"}
 			p.OwnerReferences[0].UID = "rs-web00"
 		},
 		"another namespace": func(p *corev1.Pod) { p.Namespace = "office" },
 	}, func(n *world, _ string, other func(*corev1.Pod)) {
-		n.manyOfOneBudget(alike)
-		n.Run("other", 250, 10, alike, other)
-		n.host -= 250 * Mebi
-		n.watch(time.Second)
-		n.evicted("web00", "other")
+		n.manyOfOneBudget()
+		if other != nil {
+			n.Run("other", 250, 10, alike, other)
+			n.host -= 250 * Mebi
+			n.evicts(time.Second, "web00", "other")
+			return
+		}
+		n.evicts(time.Second, "web00", "free")
+		same(n.t, "notes", []string{"29 more that PodDisruptionBudget shop/web blocks were not tried"}, n.decisions[0].Notes)
+		if waiting := n.kept().Cooldown; waiting.Refused() != 30 {
+			n.t.Errorf("%d pods are said to be blocked, want 30", waiting.Refused())
+		}
 	})
 }
 
-// crowd is the number of pods of slowCrowd: one request for each takes longer than the first wait of a back-off.
-const crowd = 12
+// many is the number of pods of slowRefusalsOfMany: one request for each takes longer than the first wait of a back-off.
+const many = 12
 
-// slowCrowd is a node that is short of 50 MiB, whose pods are each refused after ten seconds; the last of the ranking
+// slowRefusalsOfMany is a node that is short of 50 MiB, whose pods are each refused after ten seconds; the last of the ranking
 // is p00. It has fewer ticks, because these plans take minutes.
-func (n *world) slowCrowd(outcome evict.Outcome) {
+func (n *world) slowRefusalsOfMany(outcome evict.Outcome) {
 	n.memory(10000)
 	n.host = n.capacity - 950*Mebi
 	n.budgets = map[string]evict.Budget{}
-	for i := range crowd {
+	for i := range many {
 		name, memory := fmt.Sprintf("p%02d", i), int64(110+i)
 		n.Run(name, memory, 10)
 		n.budgets["shop/"+name] = evict.Budget{Desired: 1, Healthy: 1}
 		n.host -= memory * Mebi
 	}
 	n.slow = 10 * time.Second
-	n.answers(map[string]evict.Outcome{"": outcome, "culprit": evict.Evicted})
+	n.answers(outcomes{"": outcome, "culprit": evict.Evicted})
 	n.policy.Pacing.Min = 100 * time.Millisecond
 }
 
-// A pod that begins to leak while a plan is carried out is evicted by the next ranking, and not only after all pods
-// of the old one.
-func TestWalkDoesNotGoOnByAnOldRanking(t *testing.T) {
-	story(t, func(n *world) {
-		n.slowCrowd(evict.Denied)
-		n.ends = time.Hour
+// A plan that is carried out quickly is one decision. A pod that begins to leak while a slow one is carried out is
+// evicted by the next ranking, and not only after all pods of the old one.
+func TestPlanDoesNotGoOnByAnOldRanking(t *testing.T) {
+	type variant struct {
+		slow, during time.Duration
+		want         []string
+	}
+	all := make([]string, many)
+	for i := range all {
+		all[i] = fmt.Sprintf("p%02d", many-1-i)
+	}
+	stories(t, map[string]variant{
+		"a quick plan": {400 * time.Millisecond, 8 * time.Second, all},
+		"a slow plan":  {10 * time.Second, 42 * time.Second, []string{"p11", "p10", "p09", "culprit"}},
+	}, func(n *world, name string, c variant) {
+		n.slowRefusalsOfMany(evict.Denied)
+		n.slow, n.ends = c.slow, time.Hour
 		time.AfterFunc(25*time.Second, func() { n.runs("culprit 700/10") })
-		n.watch(42 * time.Second)
-		n.evicted("p11", "p10", "p09", "culprit")
-	})
-}
-
-// A plan that is carried out quickly is one decision.
-func TestQuickWalkIsOneDecision(t *testing.T) {
-	story(t, func(n *world) {
-		n.slowCrowd(evict.Denied)
-		n.slow = 400 * time.Millisecond
-		n.watch(8 * time.Second)
-		if len(n.decisions) == 0 || len(n.decisions[0].Attempts) != crowd {
-			t.Errorf("the first of %d decisions does not try all", len(n.decisions))
+		n.evicts(c.during, c.want...)
+		if tried := len(n.decisions[0].Attempts); (tried == many) != (name == "a quick plan") {
+			n.t.Errorf("the first of %d decisions tries %d pods", len(n.decisions), tried)
 		}
 	})
 }
@@ -532,16 +402,15 @@ func TestQuickWalkIsOneDecision(t *testing.T) {
 // Back-offs are shorter than a series of slow plans: no pod is tried twice before each pod was tried once; then all
 // are tried again.
 func TestSlowRefusalsStarveNoPod(t *testing.T) {
-	all := []evict.Outcome{evict.BlockedByBudget, evict.BudgetPending, evict.Denied}
-	each(t, all, func(n *world, outcome evict.Outcome) {
-		n.slowCrowd(outcome)
+	each(t, []evict.Outcome{evict.BlockedByBudget, evict.BudgetPending, evict.Denied}, func(n *world, outcome evict.Outcome) {
+		n.slowRefusalsOfMany(outcome)
 		n.watch(4 * time.Minute)
 		victims := n.Victims()
-		if len(victims) <= crowd || len(slices.Compact(slices.Sorted(slices.Values(victims[:crowd])))) != crowd {
+		if len(victims) <= many || len(slices.Compact(slices.Sorted(slices.Values(victims[:many])))) != many {
 			n.t.Fatalf("not every pod was tried before one was tried again: %v", victims)
 		}
-		if victims[crowd] != "p11" {
-			n.t.Errorf("the next round begins with %s, want the first of the ranking", victims[crowd])
+		if victims[many] != "p11" {
+			n.t.Errorf("the next round begins with %s, want the first of the ranking", victims[many])
 		}
 	})
 }
@@ -550,7 +419,7 @@ func TestSlowRefusalsStarveNoPod(t *testing.T) {
 // arrives while the last candidate is tried is evicted before any budget is bypassed.
 func TestSlowRefusalsByBudgetsEndInADelete(t *testing.T) {
 	each(t, []bool{false, true}, func(n *world, arrives bool) {
-		n.slowCrowd(evict.BlockedByBudget)
+		n.slowRefusalsOfMany(evict.BlockedByBudget)
 		n.ends, n.policy.BestEffort = time.Hour, true
 		want := []string{"evict p00", "evict p05", "delete p05"}
 		n.budgets["shop/p05"] = evict.Budget{Desired: 5, Healthy: 5}
@@ -567,46 +436,8 @@ func TestSlowRefusalsByBudgetsEndInADelete(t *testing.T) {
 		}
 		n.watch(3 * time.Minute)
 		all := n.requests()
-		if len(all) < crowd-1+len(want) || !slices.Equal(all[crowd-1:crowd-1+len(want)], want) {
+		if len(all) < many-1+len(want) || !slices.Equal(all[many-1:many-1+len(want)], want) {
 			n.t.Errorf("requests %v, want one for each pod and then %v", all, want)
 		}
-	})
-}
-
-// A round is of one pressure, and ends with a victim and when no candidate is left: then the next one begins with the
-// first of the ranking.
-func TestRoundEnds(t *testing.T) {
-	type variant struct {
-		happens func(n *world)
-		during  time.Duration
-		want    []string
-	}
-	stories(t, map[string]variant{
-		"with its pressure": {func(n *world) {
-			n.After(9*time.Second, func() { n.unsynced = true }) // so that the next decision holds
-			n.takes(15*time.Second, -1000)
-			n.After(20*time.Second, func() { n.unsynced = false })
-			n.takes(time.Minute, 1000)
-		}, 72 * time.Second, []string{"p11", "p11"}},
-		"with a victim": {func(n *world) {
-			n.runs("culprit 110/20") // the last but one
-			n.pod("p10").memory = 110 * Mebi
-			n.After(25*time.Second, func() { n.pod("culprit").memory += 30 * Mebi; n.host -= 30 * Mebi })
-		}, 55 * time.Second, []string{"p11", "p09", "p08", "culprit", "p11"}},
-		"when no candidate is left": {func(n *world) {
-			n.After(9*time.Second, func() {
-				for uid, pod := range n.pods {
-					if uid != "uid-p11" {
-						n.host += pod.memory
-						delete(n.pods, uid)
-					}
-				}
-			})
-		}, 30 * time.Second, []string{"p11", "p11"}},
-	}, func(n *world, _ string, c variant) {
-		n.slowCrowd(evict.BudgetPending)
-		c.happens(n)
-		n.watch(c.during)
-		n.evicted(c.want...)
 	})
 }

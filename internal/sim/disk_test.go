@@ -18,8 +18,6 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-const nodefs = pressure.NodeFSAvailable
-
 // Each signal ranks by what is used of its own filesystem, bytes or inodes.
 func TestDiskVictimIsTheOneThatFilledThatFilesystem(t *testing.T) {
 	stories(t, map[pressure.Signal]string{
@@ -37,161 +35,132 @@ func TestDiskVictimIsTheOneThatFilledThatFilesystem(t *testing.T) {
 		n.holds("c", onDisk(1, 1, 400, 1))
 		n.holds("d", onDisk(1, 1, 1, 400))
 		n.stubborn = true
-		n.watch(20 * time.Second)
-		n.evicted(want)
+		n.evicts(20*time.Second, want)
 		n.isHold(&n.decisions[0], decide.HoldUsageUnknown, "measuring the pods' disk use")
-	})
-}
-
-// One measurement at a time, and the loop keeps ticking meanwhile.
-func TestDiskIsMeasuredOnceAndHoldsUpNothing(t *testing.T) {
-	story(t, func(n *world) {
-		n.short(nodefs)
-		n.disk.slow = 8 * time.Second
-		n.holds("a", onDisk(400, 1, 1, 1))
-		n.runs("b 1/0")
-		n.watch(7 * time.Second)
-		if got := n.disk.asked.Load(); got != 1 || n.samples < 20 {
-			t.Errorf("%d measurements and %d samples in 7 s, want 1 and many", got, n.samples)
-		}
 	})
 }
 
 // A measurement that failed or took too long evicts no pod and is repeated; without a source none does either.
 func TestDiskUseThatIsNotKnownEvictsNoPod(t *testing.T) {
-	stories(t, map[string]func(n *world){
-		"it fails":           func(n *world) { n.disk.err = errPlanted() },
-		"it takes hours":     func(n *world) { n.disk.slow = time.Hour },
-		"there is no source": func(n *world) { n.option = func(o *agent.Options) { o.Disk = nil } },
-	}, func(n *world, name string, fails func(n *world)) {
+	cases(t, func(n *world) {
 		n.short(nodefs)
-		fails(n)
 		n.runs("a 1/0", "b 1/0")
-		n.watch(time.Minute)
-		n.evicted()
-		n.held(decide.HoldUsageUnknown)
-		if got := n.disk.asked.Load(); name != "there is no source" && (got < 2 || got > 7 ||
-			n.readFault[0] != measure.SourceDisk) {
-			n.t.Errorf("measured %d times in a minute, want a few times; read errors of %v", got, n.readFault)
-		}
+	}, map[string]func(n *world){
+		"it fails":       func(n *world) { n.disk.err = errPlanted(); n.isMeasuredInVain(2, 7) },
+		"it takes hours": func(n *world) { n.disk.slow = time.Hour; n.isMeasuredInVain(2, 7) },
+		"there is no source": func(n *world) {
+			n.option = func(o *agent.Options) { o.Disk = nil }
+			n.isMeasuredInVain(0, 0)
+		},
 	})
 }
 
-// Whether a pod filled the disk is unknown when it was not measured completely. A pod is evicted only when what is
-// known would free the 50 that are missing.
-func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
-	partly := func(counted int64) usage.DiskUse {
-		use := onDisk(counted, 1, 1, 1)
-		use.NodeFS[usage.Layers].BytesKnown = false
-		return use
+// isMeasuredInVain fails the test unless the disk's use is measured so often in a minute, one at a time, while the loop
+// keeps ticking, and no pod goes.
+func (n *world) isMeasuredInVain(least, most int64) {
+	n.t.Helper()
+	n.evicts(time.Minute)
+	n.held(decide.HoldUsageUnknown)
+	if got := n.disk.asked.Load(); got < least || got > most || got > 0 && n.readFault[0] != measure.SourceDisk {
+		n.t.Errorf("measured %d times in a minute, want %d to %d; read errors of %v", got, least, most, n.readFault)
 	}
+	if n.samples < 60 {
+		n.t.Errorf("%d samples in a minute", n.samples)
+	}
+}
+
+// partly is a use of nodefs of which the layers, or the volumes, are counted in part only.
+func partly(use usage.DiskUse, part usage.Part, why string) usage.DiskUse {
+	use.NodeFS[part].BytesKnown, use.Reason = false, why
+	return use
+}
+
+// Whether a pod filled the disk is unknown when it was not measured completely. A pod is evicted only when what is
+// known would free the 50 that are missing. What is known is reported in any case: one pod that cannot start must not
+// silence the node.
+func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
+	const denied = "counting the emptyDir: permission denied"
+	counted := func(bytes int64) usage.DiskUse { return partly(onDisk(bytes, 1, 1, 1), usage.Layers, "") }
+	refused := partly(inLayers(4), usage.Volumes, denied)
 	type variant struct {
-		measured map[string]usage.DiskUse
-		want     []string
-		detail   string
+		old, other *usage.DiskUse // nil is missing
+		want       []string
+		detail     string
+		layers     int64 // of the breakdown
 	}
 	stories(t, map[string]variant{
-		"one is missing and the other suffices": {
-			map[string]usage.DiskUse{"uid-old": onDisk(50, 1, 1, 1)}, []string{"old"}, "",
-		},
+		"one is missing and the other suffices": {old: new(onDisk(50, 1, 1, 1)), want: []string{"old"}},
 		"one is missing and the other does not suffice": {
-			map[string]usage.DiskUse{"uid-old": onDisk(49, 1, 1, 1)},
-			nil,
-			"the candidates are known to hold less than the 50 that are needed, and of 1 pods not all could be measured: shop/new",
+			old: new(inLayers(49)), layers: 49,
+			detail: "the candidates are known to hold less than the 50 that are needed, and of 1 pods not all could be measured: shop/new; of shop/new: no figures, as of a pod that has not started",
 		},
-		"all are missing": {map[string]usage.DiskUse{}, nil, "of 2 pods not all could be measured: shop/new, shop/old"},
-		"what was counted of one suffices": {
-			map[string]usage.DiskUse{"uid-old": onDisk(5, 1, 1, 1), "uid-new": partly(50)}, []string{"new"}, "",
-		},
+		"all are missing":                  {detail: "of 2 pods not all could be measured: shop/new, shop/old"},
+		"what was counted of one suffices": {old: new(onDisk(5, 1, 1, 1)), other: new(counted(50)), want: []string{"new"}},
 		"what was counted does not suffice": {
-			map[string]usage.DiskUse{"uid-old": onDisk(5, 1, 1, 1), "uid-new": partly(49)}, nil, "shop/new",
+			old: new(inLayers(5)), other: new(partly(inLayers(44), usage.Volumes, "")), layers: 49,
+			detail: "shop/new; of shop/new: the kubelet does not have all its figures yet",
+		},
+		"rights are missing": {old: new(inLayers(9)), other: &refused, layers: 13, detail: "shop/new; of shop/new: " + denied},
+		"rights are missing, and a pod has not started": {
+			old: &refused, layers: 4, detail: "shop/new, shop/old; of shop/old: " + denied,
 		},
 	}, func(n *world, _ string, c variant) {
 		n.short(nodefs)
 		n.runs("new 1/0", "old 1/0")
-		n.disk.measured = c.measured
-		n.watch(35 * time.Second)
-		if n.evicted(c.want...); c.want == nil && n.says(decide.HoldUsageUnknown, c.detail).Breakdown == nil {
-			n.t.Error("what is known is not in the record")
+		for uid, use := range map[string]*usage.DiskUse{"uid-old": c.old, "uid-new": c.other} {
+			if use != nil {
+				n.disk.measured[uid] = *use
+			}
 		}
-	})
-}
-
-// Candidates that together do not reach the line of a disk stay: the pods that filled it are not among them. 50 are
-// available.
-func TestDiskThatWasFilledElsewhere(t *testing.T) {
-	type variant struct {
-		line, held int64
-		want       []string
-	}
-	cases := map[string]variant{"they reach it": {51, 1, []string{"a"}}, "they do not": {90, 4, nil}}
-	stories(t, cases, func(n *world, _ string, c variant) {
-		n.short(nodefs)
-		n.holds("a", inLayers(c.held))
-		n.holds("b", inLayers(0))
-		n.stubborn = true
-		n.policy.Thresholds[0].Quantity = pressure.Absolute(c.line)
-		n.watch(5 * time.Second)
-		if n.evicted(c.want...); c.want != nil {
+		if n.evicts(35*time.Second, c.want...); c.want != nil {
 			return
 		}
-		d := n.says(decide.HoldInsufficientReclaim,
-			"all 2 candidates together could return 4 of the 40 that are missing: look at images, hostPath volumes, files of the host and deleted files that are still open")
-		if d.Breakdown[decide.PartOther] != 950-c.held {
-			n.t.Errorf("breakdown %v", d.Breakdown)
+		known := decide.Breakdown{}
+		if c.layers > 0 {
+			known[decide.PartLayers] = c.layers
 		}
+		same(n.t, "breakdown", known, n.says(decide.HoldUsageUnknown, c.detail).Breakdown)
 	})
 }
 
 // While a pressure lasts, its figures are renewed before they are too old, however long that takes, so that what is
-// said about it does not change to and fro.
-func TestDiskIsMeasuredAgainInTime(t *testing.T) {
-	all := []time.Duration{time.Second, 6 * time.Second, decide.DiskTimeout - time.Millisecond}
-	each(t, all, func(n *world, slow time.Duration) {
-		n.short(nodefs)
-		n.disk.slow = slow
-		n.holds("a", onDisk(9, 1, 1, 1))
-		n.holds("b", onDisk(9, 1, 1, 1))
-		n.watch(5 * time.Minute)
-		n.held(decide.HoldUsageUnknown, decide.HoldInsufficientReclaim)
-		if got := n.disk.asked.Load(); got < 20 || got > 40 {
-			n.t.Errorf("measured %d times in 5 minutes", got)
+// said about it does not change to and fro. A measurement from before the pressure, or before a victim's end, is made
+// again at once, however young it is.
+func TestDiskIsMeasuredAgain(t *testing.T) {
+	inTime := func(slow time.Duration) func(n *world) {
+		return func(n *world) {
+			n.short(nodefs)
+			n.disk.slow = slow
+			n.holds("a", onDisk(9, 1, 1, 1))
+			n.holds("b", onDisk(9, 1, 1, 1))
+			n.watch(5 * time.Minute)
+			n.held(decide.HoldUsageUnknown, decide.HoldInsufficientReclaim)
+			if got := n.disk.asked.Load(); got < 20 || got > 40 {
+				n.t.Errorf("measured %d times in 5 minutes", got)
+			}
 		}
-	})
-}
-
-// One pod that cannot start must not silence the node: what is known is reported, at least.
-func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
-	cut := inLayers(4)
-	cut.NodeFS[usage.Volumes].BytesKnown = false
-	refused := cut
-	refused.Reason = "counting the emptyDir: permission denied"
-	type variant struct {
-		another map[string]usage.DiskUse
-		detail  string
-		layers  int64
 	}
-	stories(t, map[string]variant{
-		"it has no figures": {
-			nil, "of 1 pods not all could be measured: shop/broken; of shop/broken: no figures, as of a pod that has not started", 9,
+	cases(t, nil, map[string]func(n *world){
+		"in time, where it takes a second":   inTime(time.Second),
+		"in time, where it takes 6 s":        inTime(6 * time.Second),
+		"in time, where it hardly ever ends": inTime(decide.DiskTimeout - time.Millisecond),
+		"after a victim's end": func(n *world) {
+			n.short(nodefs)
+			n.holds("a", onDisk(30, 1, 1, 1))
+			n.holds("b", onDisk(20, 1, 1, 1))
+			n.holds("c", onDisk(60, 1, 1, 1))
+			n.After(time.Second, func() { // while c ends, b grows
+				n.disk.measured = map[string]usage.DiskUse{"uid-a": onDisk(30, 1, 1, 1), "uid-b": onDisk(90, 1, 1, 1)}
+			})
+			n.evicts(decide.CollectedWithin+4*time.Second, "c", "b")
 		},
-		"rights are missing": {
-			map[string]usage.DiskUse{"uid-broken": refused}, "shop/broken; of shop/broken: counting the emptyDir: permission denied", 13,
+		"for a new pressure": func(n *world) {
+			n.filesystem(nodefs, steps(map[time.Duration]int64{0: 110, 5 * time.Second: 90}))
+			n.holds("a", inLayers(30))
+			n.stubborn = true
+			n.threshold(nodefs, pressure.Absolute(200), false)
+			n.evicts(7*time.Second, "a")
 		},
-		"rights are missing, and a pod has not started": {
-			map[string]usage.DiskUse{"uid-small": refused}, "shop/broken, shop/small; of shop/small: counting the emptyDir: permission denied", 4,
-		},
-		"the kubelet has not all yet": {
-			map[string]usage.DiskUse{"uid-broken": cut}, "shop/broken; of shop/broken: the kubelet does not have all its figures yet", 13,
-		},
-	}, func(n *world, _ string, c variant) {
-		n.short(nodefs)
-		n.holds("small", inLayers(9))
-		n.runs("broken 1/0")
-		maps.Copy(n.disk.measured, c.another)
-		n.watch(35 * time.Second)
-		n.evicted()
-		same(n.t, "breakdown", decide.Breakdown{decide.PartLayers: c.layers}, n.says(decide.HoldUsageUnknown, c.detail).Breakdown)
 	})
 }
 
@@ -199,79 +168,28 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 // last for 30 s, none goes. Where the disk is full before that, they hold at least what was used up in the seconds of
 // the forecast, as a pod does that fills it.
 func TestDiskThatTheHostFills(t *testing.T) {
+	slowly, fast := sloped(0, 80*time.Second, 120*Mebi, 40*Mebi), sloped(0, 40*time.Second, 200*Mebi, 0)
 	type variant struct {
-		held int64
-		full bool // soon
-		want []string
-		says string
+		available func(time.Duration) int64
+		held      int64
+		want      []string
+		says      string
 	}
 	stories(t, map[string]variant{
-		"slowly":                     {9, false, nil, "that are missing or are used up within 30s"},
-		"slowly, the pods hold more": {40, false, []string{"a"}, ""},
-		"fast":                       {9, true, nil, "that are missing or are used up within 10s"},
-		"fast, the pods hold more":   {40, true, []string{"a", "b"}, ""},
+		"slowly":                     {slowly, 9, nil, "that are missing or are used up within 30s"},
+		"slowly, the pods hold more": {slowly, 40, []string{"a"}, ""},
+		"fast":                       {fast, 9, nil, "that are missing or are used up within 10s"},
+		"fast, the pods hold more":   {fast, 40, []string{"a", "b"}, ""},
 	}, func(n *world, _ string, c variant) {
-		n.filesystem(nodefs, sloped(0, 80*time.Second, 120*Mebi, 40*Mebi))
-		if c.full {
-			n.disk.available = sloped(0, 40*time.Second, 200*Mebi, 0)
-		}
+		n.filesystem(nodefs, c.available)
 		n.stubborn = true
 		for _, name := range []string{"a", "b", "c"} {
 			n.holds(name, inLayers(c.held*Mebi))
 		}
 		n.line(100)
-		n.watch(40 * time.Second)
-		if n.evicted(c.want...); c.want == nil {
+		if n.evicts(40*time.Second, c.want...); c.want == nil {
 			n.says(decide.HoldInsufficientReclaim, c.says)
 		}
-	})
-}
-
-// The pod that fills a disk is gone, and nothing has been written since: its space is waited for, although the disk
-// would have been full by then at the rate of the last seconds.
-func TestDiskOfAPodThatFilledItIsWaitedFor(t *testing.T) {
-	story(t, func(n *world) {
-		last := int64(0)
-		n.largeAndSmall(nodefs, func(since time.Duration) int64 {
-			if n.pod("large") != nil {
-				last = sloped(0, 25*time.Second, 200, 0)(since)
-			}
-			return last
-		})
-		n.collectsAfter(5 * time.Second)
-		n.ends = 200 * time.Millisecond
-		n.watch(time.Minute)
-		n.evicted("large")
-		n.held(decide.HoldUsageUnknown, decide.HoldReclaimInProgress, decide.HoldAwaitingNewerSample, decide.HoldUsageUnknown, decide.HoldReclaimInProgress)
-	})
-}
-
-// The host has filled a disk and given a little back, so that the line is there again and the minimum reclaim above
-// it is not: no pod goes for that. Of 1000 the line is 100 and the target 150; 99 are available, and 101 later.
-func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
-	story(t, func(n *world) {
-		n.filesystem(nodefs, steps(map[time.Duration]int64{0: 99, time.Second: 101}))
-		n.holds("a", inLayers(60))
-		n.disk.slow = 2 * time.Second
-		n.policy.Thresholds[0].MinReclaim = pressure.Absolute(50)
-		n.watch(40 * time.Second)
-		n.evicted()
-		n.says(decide.HoldRecovered, "for the 49 that are missing to its minimum reclaim")
-	})
-}
-
-// After a victim's end the disk is measured again before the next one is chosen.
-func TestDiskIsMeasuredAgainAfterAVictimsEnd(t *testing.T) {
-	story(t, func(n *world) {
-		n.short(nodefs)
-		n.holds("a", onDisk(30, 1, 1, 1))
-		n.holds("b", onDisk(20, 1, 1, 1))
-		n.holds("c", onDisk(60, 1, 1, 1))
-		n.After(time.Second, func() { // while c ends, b grows
-			n.disk.measured = map[string]usage.DiskUse{"uid-a": onDisk(30, 1, 1, 1), "uid-b": onDisk(90, 1, 1, 1)}
-		})
-		n.watch(decide.CollectedWithin + 4*time.Second)
-		n.evicted("c", "b")
 	})
 }
 
@@ -285,21 +203,7 @@ func TestFaultChurnStarvesNoDiskMeasurement(t *testing.T) {
 		n.churn(1, time.Second, time.Minute)
 		n.host = 998 * Mebi // memory is short too, and no pod can go for it
 		n.threshold(pressure.MemoryAvailable, mebi(5000), false)
-		n.watch(30 * time.Second)
-		n.evicted("large")
-	})
-}
-
-// A measurement from before the pressure is made again at once, however young it is.
-func TestDiskIsMeasuredAgainForANewPressure(t *testing.T) {
-	story(t, func(n *world) {
-		const hard = 5 * time.Second
-		n.filesystem(nodefs, steps(map[time.Duration]int64{0: 110, hard: 90}))
-		n.holds("a", inLayers(30))
-		n.stubborn = true
-		n.threshold(nodefs, pressure.Absolute(200), false)
-		n.watch(hard + 2*time.Second)
-		n.evicted("a")
+		n.evicts(30*time.Second, "large")
 	})
 }
 
@@ -419,99 +323,77 @@ func (n *world) restsOnNoOldFigures(detail string) {
 	}
 }
 
-// largeAndSmall is a node with a filesystem of such an availability, and the pods large and small, which hold 90 and
-// 15: 10 are missing where 90 are available. The end of each returns 90 at once.
-func (n *world) largeAndSmall(signal pressure.Signal, available func(since time.Duration) int64) {
-	n.filesystem(signal, available)
-	n.disk.freed = func(ended map[string]time.Duration) int64 { return 90 * int64(len(ended)) }
-	for name, used := range map[string]int64{"large": 90, "small": 15} {
-		n.holds(name, onDisk(used, used, used, used))
-		n.disk.watched = append(n.disk.watched, name)
+// A victim's space is waited for, up to a minute after its end: the kubelet removes its containers by then. That of a
+// victim that could not suffice is not, nor that of pods that evictd did not evict, or the wait would not end.
+func TestSpaceOfADiskVictimIsWaitedFor(t *testing.T) {
+	const collected, again = decide.CollectedWithin, 30 * time.Second
+	largeOf := func(available func(time.Duration) int64, after time.Duration) func(n *world) {
+		return func(n *world) {
+			n.largeAndSmall(nodefs, available)
+			n.collectsAfter(after)
+		}
 	}
-}
-
-// collects makes the space of large come back only so long after its end, as the kubelet does with dead containers;
-// small alone could return what is missing by then.
-func (n *world) collectsAfter(after time.Duration) {
-	n.disk.freed = func(ended map[string]time.Duration) int64 {
-		if ended["large"] > after {
-			return 90
-		}
-		return 0
+	// The pods beside large hold more together than large does, whose end returns less than nothing.
+	insufficient := func(n *world) {
+		n.largeAndSmall(nodefs, always(50))
+		n.disk.freed = func(ended map[string]time.Duration) int64 { return -46 * int64(min(1, len(ended))) }
+		n.disk.measured["uid-small"] = onDisk(80, 80, 80, 80)
+		n.holds("third", onDisk(30, 30, 30, 30))
 	}
-}
-
-func always(available int64) func(time.Duration) int64 {
-	return steps(map[time.Duration]int64{0: available})
-}
-
-// The kubelet removes a victim's containers up to a minute after the API server has deleted the pod. No other pod is
-// evicted in that time.
-func TestVictimsContainersAreWaitedFor(t *testing.T) {
-	cases := map[time.Duration][]string{55 * time.Second: {"large"}, time.Hour: {"large", "small"}}
-	stories(t, cases, func(n *world, after time.Duration, want []string) {
-		n.largeAndSmall(nodefs, always(90))
-		n.collectsAfter(after)
-		n.watch(3 * time.Minute)
-		n.evicted(want...)
-		if at := n.evictedAt(); len(at) > 1 && at[1]-at[0] < decide.CollectedWithin {
-			n.t.Errorf("evictions after %v, want the second one %v after the first victim's end", at, decide.CollectedWithin)
-		}
-	})
-}
-
-// A victim whose space was reclaimed, so that the pressure ended, has no effect on the next pressure.
-func TestVictimOfAnEarlierPressureIsNotWaitedFor(t *testing.T) {
-	story(t, func(n *world) {
-		const again = 30 * time.Second
-		n.largeAndSmall(nodefs, steps(map[time.Duration]int64{0: 90, again: 5}))
-		n.watch(time.Minute)
-		if at := n.evictedAt(); len(at) != 2 || at[1] < again || at[1] > again+5*time.Second {
-			t.Errorf("evictions after %v, want the second one after %v", at, again)
-		}
-	})
-}
-
-// smallAndThird has the pods beside large hold more together than large does, whose end returns less than nothing.
-func (n *world) smallAndThird() {
-	n.largeAndSmall(nodefs, always(50))
-	n.disk.freed = func(ended map[string]time.Duration) int64 { return -46 * int64(min(1, len(ended))) }
-	n.disk.measured["uid-small"] = onDisk(80, 80, 80, 80)
-	n.holds("third", onDisk(30, 30, 30, 30))
-}
-
-// goesOnAtOnce fails the test unless a second pod was evicted as soon as the first had ended.
-func (n *world) goesOnAtOnce() {
-	n.t.Helper()
-	if at := n.evictedAt(); len(at) < 2 || at[1]-at[0] > 5*time.Second {
-		n.t.Errorf("evictions after %v, want two, as soon as the first has ended", at)
+	type variant struct {
+		setUp    func(n *world)
+		during   time.Duration
+		want     []string
+		from, to time.Duration // between the first eviction and the second
 	}
-}
-
-// A victim that could not suffice is not waited for.
-func TestVictimThatCannotSufficeIsNotWaitedFor(t *testing.T) {
-	story(t, func(n *world) {
-		n.smallAndThird()
-		n.watch(time.Minute)
-		n.goesOnAtOnce()
-	})
-}
-
-// Pods end one after the other, and no space is reclaimed. Pods that evictd did not evict are not waited for, or the
-// wait would not end.
-func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
-	story(t, func(n *world) {
-		n.smallAndThird()
-		for i := range 10 {
-			name := fmt.Sprint("job-", i)
-			n.holds(name, onDisk(0, 0, 0, 0))
-			n.After(time.Second, func() { // large is in flight
-				n.ends = time.Duration(2+2*i) * time.Second
-				n.terminate("uid-" + name)
-			})
+	stories(t, map[string]variant{
+		"it comes back in time": {largeOf(always(90), 55*time.Second), 3 * time.Minute, []string{"large"}, 0, 0},
+		"it never does": {
+			largeOf(always(90), time.Hour), 3 * time.Minute, []string{"large", "small"}, collected, collected + 10*time.Second,
+		},
+		"of an earlier pressure, which ended": {func(n *world) {
+			n.largeAndSmall(nodefs, steps(map[time.Duration]int64{0: 90, again: 5}))
+		}, time.Minute, []string{"large", "small"}, again - time.Second, again + 5*time.Second},
+		"of one that could not suffice": {insufficient, time.Minute, []string{"large", "small"}, 0, 5 * time.Second},
+		"of others that end one after the other": {func(n *world) {
+			insufficient(n)
+			for i := range 10 {
+				name := fmt.Sprint("job-", i)
+				n.holds(name, onDisk(0, 0, 0, 0))
+				n.After(time.Second, func() { // large is in flight
+					n.ends = time.Duration(2+2*i) * time.Second
+					n.terminate("uid-" + name)
+				})
+			}
+		}, 30 * time.Second, []string{"large", "small"}, 0, 5 * time.Second},
+		"of one that filled it, at whose rate it would be full": {func(n *world) {
+			last := int64(0)
+			largeOf(func(since time.Duration) int64 {
+				if n.pod("large") != nil {
+					last = sloped(0, 25*time.Second, 200, 0)(since)
+				}
+				return last
+			}, 5*time.Second)(n)
+			n.ends = 200 * time.Millisecond
+		}, time.Minute, []string{"large"}, 0, 0},
+		"of one that the kubelet evicts too": {func(n *world) {
+			largeOf(always(90), 55*time.Second)(n)
+			n.stubborn = true
+			n.After(13*time.Second, func() { n.evictByKubelet("large") })
+		}, time.Minute, []string{"large"}, 0, 0},
+	}, func(n *world, _ string, c variant) {
+		c.setUp(n)
+		n.evicts(c.during, c.want...)
+		once := map[string]bool{}
+		for _, v := range n.kept().InFlight.Victims {
+			if once[v.UID] {
+				n.t.Errorf("%s is awaited twice: %+v", v.Name, n.kept().InFlight.Victims)
+			}
+			once[v.UID] = true
 		}
-		n.watch(30 * time.Second)
-		n.goesOnAtOnce()
+		if at := n.evictedAt(); len(at) > 1 && (at[1]-at[0] < c.from || at[1]-at[0] > c.to) {
+			n.t.Errorf("evictions after %v, want the second one %v to %v later", at, c.from, c.to)
+		}
 	})
 }
 
@@ -534,8 +416,7 @@ func TestFaultDiskVictimIsForgottenBeforeItsSpaceIsBack(t *testing.T) {
 		n.largeAndSmall(nodefs, always(90))
 		n.collectsAfter(55 * time.Second)
 		happens(n)
-		n.watch(3 * time.Minute)
-		n.evicted("large")
+		n.evicts(3*time.Minute, "large")
 	})
 }
 
@@ -550,15 +431,14 @@ func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
 			return 0
 		}
 		if !during {
-			n.evictByKubelet("large", 0)
-			n.watch(20 * time.Second)
-			n.evicted("small")
+			n.evictByKubelet("large")
+			n.evicts(20*time.Second, "small")
 			return
 		}
-		n.answers(map[string]evict.Outcome{"": evict.BlockedByBudget})
+		n.answers(outcomes{"": evict.BlockedByBudget})
 		n.After(20*time.Second, func() { // the figures have been read for the refused request
 			n.answer = nil
-			n.evictByKubelet("large", 0)
+			n.evictByKubelet("large")
 		})
 		n.watch(3 * time.Minute)
 		if at := n.evictedAt(); len(at) > 0 {
@@ -603,21 +483,7 @@ func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
 			})
 			large.noCgroup = true
 		})
-		n.watch(15*time.Second + decide.CollectedWithin + 5*time.Second)
-		n.evicted("large", "small")
-	})
-}
-
-func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
-	story(t, func(n *world) {
-		n.largeAndSmall(nodefs, always(90))
-		n.collectsAfter(55 * time.Second)
-		n.stubborn = true
-		n.After(13*time.Second, func() { n.evictByKubelet("large", 0) })
-		n.watch(20 * time.Second)
-		if victims := n.kept().InFlight.Victims; len(victims) != 1 || victims[0].Phase != decide.Gone {
-			t.Errorf("in flight: %+v, want one that has ended", victims)
-		}
+		n.evicts(15*time.Second+decide.CollectedWithin+5*time.Second, "large", "small")
 	})
 }
 
@@ -706,6 +572,9 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		"images are elsewhere than what is read as imagefs": {
 			images: unused(100, true), available: short, split: true, want: met,
 		},
+		"the first count is waited for": {
+			images: Images{unused: most.unused, slow: 3 * time.Second}, available: map[time.Duration]int64{met: 155, 5 * time.Minute: 400}, held: hold100,
+		},
 		"inodes": {signal: pressure.ImageFSInodesFree, images: most, available: short, want: met},
 		"what cannot be had holds nothing back": {
 			images: Images{err: errPlanted()}, available: short, want: met,
@@ -758,27 +627,6 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 			n.t.Errorf("held %q, want %q", held, c.held)
 		}
 		time.Sleep(time.Hour) // the caller does not answer again
-	})
-}
-
-// The first count is waited for, so that the first decision, and the Event that is written once, know about the
-// images. A count that does not arrive holds nothing.
-func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
-	cases := map[time.Duration]time.Duration{3 * time.Second: 0, time.Hour: decide.ImagesTimeout}
-	stories(t, cases, func(n *world, slow, want time.Duration) {
-		n.largeAndSmall(pressure.ImageFSAvailable, always(155))
-		images := unused(100, false)
-		images.slow = slow
-		n.beside(images, 160, reclaim())
-		n.watch(time.Minute)
-		if evicted, _ := n.firstAct(); evicted < want || evicted > want+time.Second {
-			n.t.Errorf("a pod was evicted after %v, want %v", evicted, want)
-		}
-		first := n.decided(func(d *decide.Decision) bool { return d.Hold == decide.HoldImagesFirst })
-		if came := want == 0; came != (len(first) > 0) || came && !strings.Contains(first[0].Detail, "hold 100") {
-			n.t.Errorf("holds %v", n.Holds())
-		}
-		time.Sleep(time.Hour)
 	})
 }
 

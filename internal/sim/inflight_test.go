@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,122 +13,25 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// A victim is relied on for what the signal measures: where active page cache counts as used, it counts as
-// freed too.
-func TestVictimIsReliedOnInTheSignalsMeasure(t *testing.T) {
-	stories(t, map[pressure.MemoryDefinition][]string{
-		pressure.WorkingSet: {"cached"},
-		pressure.Kernel:     {"cached", "second"},
-	}, func(n *world, definition pressure.MemoryDefinition, want []string) {
-		n.ends, n.countsCache = 25*time.Second, definition == pressure.WorkingSet
-		n.Run("cached", 30, 0).cache = 300 * Mebi
-		n.Run("second", 200, 0, high) // behind it by either figure
-		n.host = 420 * Mebi
-		if definition == pressure.Kernel {
-			n.host += 300 * Mebi
-		}
-		n.policy.MemoryAvailable = definition
-		n.watch(20 * time.Second)
-		n.evicted(want...)
-	})
-}
-
-func TestAllocatableBooksWhatTheSignalCounts(t *testing.T) {
-	cases := map[pressure.MemoryDefinition]int64{pressure.Kernel: 30 * Mebi, pressure.WorkingSet: 330 * Mebi}
-	stories(t, cases, func(n *world, definition pressure.MemoryDefinition, holds int64) {
-		n.Run("cached", 30, 0).cache = 300 * Mebi
-		read, _ := n.Collect(nil)
-		want := pressure.Amounts{}.With(pressure.AllocatableMemoryAvailable, holds).With(pressure.KubeletMemoryAvailable, 330*Mebi).
-			With(pressure.MemoryAvailable, holds).With(pressure.MemoryStall, measure.WholeStall).With(pressure.PIDAvailable, 30)
-		if got := measure.CgroupUses(pressure.AllocatableMemoryAvailable, definition, n.List(), read).ByUID["uid-cached"].Expected; got != want {
-			n.t.Errorf("expected %+v, want %+v", got, want)
-		}
-	})
-}
-
-// A victim that has freed most of what it had while it takes its time to end is not relied on for it once more.
-func TestVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
-	ended := func(p *Pod) { p.memory = 10 * Mebi }
-	type variant struct {
-		shrink func(*Pod)
-		behind bool
-	}
-	stories(t, map[string]variant{
-		"its processes ended": {ended, false},
-		"its processes ended, and the watch does not show that it is leaving": {ended, true},
-		"its cgroup has gone": {func(p *Pod) { p.memory, p.noCgroup = 0, true }, false},
-	}, func(n *world, _ string, c variant) {
-		n.ends, n.behind = 25*time.Second, c.behind
-		n.runs("first 300/0", "second 200/0")
-		n.host = 430 * Mebi
-		n.After(time.Second, func() { c.shrink(n.pod("first")) })
-		n.takes(2*time.Second, 300)
-		n.watch(10 * time.Second)
-		n.evicted("first", "second")
-	})
-}
-
-// What a victim frees between the measurement and the second reading is not reclaimed twice.
-func TestSecondReadingCountsWhatIsInFlight(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("leaving 60/0", "second 200/0")
-		n.host = 710 * Mebi // 30 available, 100 wanted: 70 missing, 60 in flight
+// The API takes any number of seconds for a grace period: ten thousand millions of them are not in the past.
+func TestPatienceWithAnEndlessGrace(t *testing.T) {
+	each(t, []bool{false, true}, func(n *world, byHand bool) {
 		n.stubborn = true
-		n.terminate("uid-leaving")
-		n.sampled = func(s *pressure.Sample) {
-			if n.samples == 2 {
-				n.pod("leaving").memory /= 2
-				s.Observations[pressure.MemoryAvailable].Available += 30 * Mebi
-			}
-		}
-		n.watch(time.Millisecond)
-		n.evicted()
-		n.held(decide.HoldReclaimInProgress)
-	})
-}
-
-// Hard pressure does not wait for an hour of grace; soft pressure does. The API takes any number of seconds for
-// a grace period: ten thousand millions of them are not in the past.
-func TestPatienceWithALongGrace(t *testing.T) {
-	type variant struct {
-		grace  int64
-		hard   bool
-		during time.Duration
-		want   []string
-	}
-	stories(t, map[string]variant{
-		"hard, before it runs out": {3600, true, decide.HardPatience, []string{"patient"}},
-		"hard, after it":           {3600, true, decide.HardPatience + time.Second, []string{"patient", "next"}},
-		"soft":                     {3600, false, 30 * time.Minute, []string{"patient"}},
-		"endless":                  {10_000_000_000, true, 10 * time.Second, []string{"patient"}},
-		"endless, by hand":         {10_000_000_000, true, 10 * time.Second, nil},
-	}, func(n *world, _ string, c variant) {
-		n.stubborn = true
-		n.Run("patient", 300, 0, grace(c.grace))
+		n.Run("patient", 300, 0, grace(10_000_000_000))
 		n.runs("next 290/0")
 		n.host = 400 * Mebi
-		if c.want == nil {
+		want := []string{"patient"}
+		if byHand {
 			n.terminate("uid-patient")
+			want = nil
 		}
-		n.policy.Thresholds[0].Hard = c.hard
-		n.watch(c.during)
-		n.evicted(c.want...)
-	})
-}
-
-func TestNoCandidatesNamesVictimsInFlight(t *testing.T) {
-	story(t, func(n *world) {
-		n.stubborn = true
-		n.runs("small 10/0")
-		n.host = 950 * Mebi
-		n.watch(time.Second)
-		n.says(decide.HoldNoCandidates, "1 pods on the node, 1 of them terminating")
+		n.evicts(10*time.Second, want...)
+		n.held(decide.HoldReclaimInProgress)
 	})
 }
 
@@ -148,7 +50,7 @@ func TestUnknownIsNotGone(t *testing.T) {
 		"the pods are not known":    {func(n *world) { delete(n.pods, "uid-victim"); n.unsynced = true }, true},
 		"it is not there":           {func(n *world) { delete(n.pods, "uid-victim") }, false},
 		"it is not listed and runs": {func(n *world) { n.hides("victim", nil) }, true},
-		"the kubelet has ended it":  {func(n *world) { n.evictByKubelet("victim", 0) }, false},
+		"the kubelet has ended it":  {func(n *world) { n.evictByKubelet("victim") }, false},
 	}, func(n *world, _ string, c variant) {
 		n.runs("victim 100/0")
 		c.is(n)
@@ -160,95 +62,47 @@ func TestUnknownIsNotGone(t *testing.T) {
 	})
 }
 
-// The kubelet evicts a pod, whose memory is reclaimed a while later. Evictd evicts no pod for what the kubelet's
-// victim frees, and a pod that stays listed does not hold the next pressure.
-func TestKubeletsVictimIsInTheLedger(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("kubelets 300/0", "second 200/0")
-		n.host = 300 * Mebi
-		n.After(time.Second, func() {
-			n.host += 150 * Mebi // 50 left, 100 wanted
-			n.evictByKubelet("kubelets", 5*time.Second)
-		})
-		n.takes(20*time.Second, 300)
-		n.watch(15 * time.Second)
-		n.evicted()
-		n.held(decide.HoldReclaimInProgress)
-		n.on(15 * time.Second)
-		n.evicted("second")
-	})
-}
-
-// Pods that the kubelet evicted yesterday are still listed, and hold nothing.
-func TestKubeletsOldVictimsDelayNoEviction(t *testing.T) {
-	story(t, func(n *world) {
-		n.Run("yesterdays", 0, 0, byKubelet).noCgroup = true
-		n.runs("first 300/0", "second 200/0")
-		n.host = 800 * Mebi // more is missing than the first one returns
-		n.watch(time.Second)
-		n.evicted("first", "second")
-		n.doesNotRelyOn("yesterdays")
-	})
-}
-
-func (n *world) doesNotRelyOn(name string) {
-	n.t.Helper()
-	if way := n.last().InFlight; slices.ContainsFunc(way, func(v decide.Victim) bool { return v.Name == name }) {
-		n.t.Errorf("in flight: %+v", way)
-	}
-}
-
-// mirrorOf makes a pod the mirror of a static one.
-func mirrorOf(uid string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		p.Annotations = map[string]string{"kubernetes.io/config.hash": uid, "kubernetes.io/config.mirror": uid}
-	}
-}
-
-// The end of a mirror pod ends nothing: the static pod's memory stays where it is, and the kubelet makes the
-// mirror again.
-func TestFaultTerminatingMirrorIsNotReliedOn(t *testing.T) {
-	story(t, func(n *world) {
-		n.Run("static", 500, 0, mirrorOf("uid-static"))
-		n.runs("greedy 450/10")
-		n.stubborn = true
-		n.terminate("uid-static")
-		n.watch(2 * time.Second)
-		n.evicted("greedy")
-		n.doesNotRelyOn("static")
-	})
-}
-
-// A pod of others that is stuck is relied on for one clock, from the moment the line is met, and not for longer:
-// an hour before it did not matter.
+// A pod of others that is stuck is relied on for one clock, from the moment the line is met, and not for longer: the time
+// before does not matter. Under soft pressure one with an endless grace period was relied on for a year. The end of a
+// mirror pod ends nothing: the static pod's memory stays where it is, and the kubelet makes the mirror again.
 func TestFaultOldStuckPodIsReliedOnForOneClock(t *testing.T) {
-	stories(t, map[string]func(n *world){
-		"terminating": func(n *world) { n.terminate("uid-stuck") },
-		"finished":    func(n *world) { n.changed("stuck", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
-	}, func(n *world, _ string, unfit func(n *world)) {
+	type variant struct {
+		leaves func(n *world)
+		from   time.Duration // when the line is met
+		relied time.Duration // on the stuck pod
+		alone  bool          // the other one is in flight, then
+	}
+	const clock, long = decide.HardPatience, 10 * time.Minute
+	ends := func(n *world) { n.terminate("uid-stuck") }
+	stories(t, map[string]variant{
+		"terminating for long": {ends, long, clock, false},
+		"finished": {func(n *world) {
+			n.changed("stuck", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+		}, long, clock, false},
+		"terminating since a moment": {func(n *world) { n.After(long, func() { ends(n) }) }, long, clock, false},
+		"an endless grace period, under soft pressure": {func(n *world) {
+			grace(1_000_000_000)(n.pod("stuck").api)
+			ends(n)
+			n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, 30*time.Second
+		}, 0, clock, false},
+		"a pod that was deleted by force": {func(n *world) { n.hides("stuck", nil) }, long, clock, true},
+		"a mirror pod": {func(n *world) {
+			n.changed("stuck", mirrorOf("uid-stuck"))
+			ends(n)
+		}, 0, 0, true},
+	}, func(n *world, _ string, c variant) {
 		n.runs("stuck 500/0", "greedy 100/10")
 		n.stubborn = true
-		unfit(n)
-		n.After(time.Hour, func() { n.pod("greedy").memory = 450 * Mebi })
-		n.watch(time.Hour + decide.HardPatience - time.Second)
-		n.evicted()
-		n.on(4 * time.Second)
-		n.evicted("greedy")
+		c.leaves(n)
+		n.After(c.from, func() { n.pod("greedy").memory = 450 * Mebi })
+		if n.start(); c.relied > 0 {
+			n.goesOn(c.from + c.relied - time.Second)
+			n.held(decide.HoldReclaimInProgress)
+		}
+		if n.goesOn(4*time.Second, "greedy"); c.alone {
+			n.follows("greedy", "memory.available")
+		}
 	})
-}
-
-// churn runs a pod of so many MiB each period, which terminates at once and ends when the node's pods do. The
-// UIDs differ.
-func (n *world) churn(memory int64, every, during time.Duration) {
-	for i := range int(during / every) {
-		time.AfterFunc(time.Duration(i)*every, func() {
-			name := fmt.Sprintf("churn-%d", i)
-			n.Run(name, memory, memory)
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.terminate("uid-" + name)
-		})
-	}
 }
 
 // A pod of others that ends each half minute, and is made again, held a node at 290 of 300 MiB for half an hour
@@ -267,39 +121,7 @@ func TestFaultPodsThatEndOneAfterTheOtherHoldOneClock(t *testing.T) {
 		n.runs("greedy 300/10")
 		n.host = 400 * Mebi
 		n.churn(210, 30*time.Second, 10*time.Minute)
-		n.watch(30*time.Second + decide.HardPatience + late)
-		n.evicted("greedy")
-	})
-}
-
-// Under soft pressure a deleted pod with an endless grace period was relied on for a year.
-func TestFaultEndlessGraceOfOthersHoldsSoftPressureForOneClock(t *testing.T) {
-	story(t, func(n *world) {
-		n.stubborn = true
-		n.Run("endless", 300, 0, grace(1_000_000_000))
-		n.runs("greedy 300/10")
-		n.host = 350 * Mebi
-		n.terminate("uid-endless")
-		n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, 30*time.Second
-		n.watch(decide.HardPatience - time.Second)
-		n.evicted()
-		n.on(4 * time.Second)
-		n.evicted("greedy")
-	})
-}
-
-// A pod that began to terminate a moment ago is relied on as usual, on a node that was calm.
-func TestNewlyTerminatingPodIsReliedOn(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("leaving 500/0", "greedy 100/10")
-		n.stubborn = true
-		n.After(time.Hour, func() {
-			n.terminate("uid-leaving")
-			n.pod("greedy").memory = 450 * Mebi
-		})
-		n.watch(time.Hour + 40*time.Second)
-		n.evicted()
-		n.held(decide.HoldReclaimInProgress)
+		n.evicts(30*time.Second+decide.HardPatience+late, "greedy")
 	})
 }
 
@@ -316,34 +138,34 @@ func (n *world) emptied(name string, from time.Duration) {
 }
 
 // A victim whose processes have ended and whose volume does not unmount was relied on for what it had held, to
-// its deadline, while a neighbour took the node.
+// its deadline, while a neighbour took the node. A cgroup that uses nothing does not show what its pod uses either: the
+// pod is no candidate.
 func TestFaultEmptiedCgroupIsNotReliedOn(t *testing.T) {
-	stories(t, map[string]func(n *world){
-		"evictd's own":      func(*world) {},
-		"that others end":   func(n *world) { n.terminate("uid-stuck") },
-		"that is forgotten": func(n *world) { n.hides("stuck", nil) },
-	}, func(n *world, _ string, leave func(n *world)) {
+	type variant struct {
+		leave func(n *world)
+		want  []string
+	}
+	stories(t, map[string]variant{
+		"evictd's own":      {func(*world) {}, []string{"stuck", "greedy"}},
+		"that others end":   {func(n *world) { n.terminate("uid-stuck") }, []string{"greedy"}},
+		"that is forgotten": {func(n *world) { n.hides("stuck", nil) }, []string{"greedy"}},
+		"evictd's own, whose cgroup has gone": {func(n *world) {
+			n.After(5*time.Second, func() { n.pod("stuck").noCgroup = true })
+		}, []string{"stuck", "greedy"}},
+		"of a pod that has not started": {func(n *world) {
+			n.changed("stuck", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })
+			n.emptied("stuck", 0)
+			n.changed("greedy", bare)
+		}, nil},
+	}, func(n *world, _ string, c variant) {
 		n.stubborn = true
 		n.runs("stuck 500/0", "greedy 450/10")
-		leave(n)
 		n.emptied("stuck", 5*time.Second)
+		c.leave(n)
 		n.After(5*time.Second, func() { n.pod("stuck").memory, n.host = 0, 500*Mebi })
-		n.watch(7 * time.Second)
-		if got := n.Victims(); len(got) == 0 || got[len(got)-1] != "greedy" {
-			n.t.Errorf("evicted %v; want greedy at the end", got)
+		if n.evicts(7*time.Second, c.want...); c.want == nil {
+			n.says(decide.HoldNoCandidates)
 		}
-	})
-}
-
-// A cgroup that uses nothing does not show what its pod uses: the pod is no candidate.
-func TestEmptiedCgroupIsNoCandidate(t *testing.T) {
-	story(t, func(n *world) {
-		n.Run("new", 10, 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })
-		n.host = 950 * Mebi
-		n.emptied("new", 0)
-		n.watch(time.Second)
-		n.evicted()
-		n.says(decide.HoldNoCandidates)
 	})
 }
 
@@ -360,8 +182,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 	story(t, func(n *world) {
 		n.forced(nil)
 		n.After(20*time.Second, func() { delete(n.pods, "uid-forced") })
-		n.watch(40 * time.Second)
-		n.evicted()
+		n.evicts(40 * time.Second)
 		n.held(decide.HoldReclaimInProgress)
 		if way := n.decisions[0].InFlight; len(way) != 1 || way[0].Key() != "uid-forced" ||
 			way[0].Expected.At(pressure.MemoryAvailable) != 500*Mebi {
@@ -370,56 +191,29 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 	})
 }
 
-// A cgroup that is never removed holds a node for one clock, and is no victim.
-func TestForgottenPodThatNeverEnds(t *testing.T) {
-	story(t, func(n *world) {
-		n.forced(nil)
-		n.stubborn = true
-		n.watch(decide.HardPatience - time.Second)
-		n.evicted()
-		n.on(3 * time.Second)
-		n.evicted("next")
-		n.follows("next", "memory.available")
-	})
-}
-
-// A new pod may have its cgroup before the watch tells of it. It is waited for until the watch does, and then it
-// is a pod like any other.
-func TestNewPodIsNotTakenForAForgottenOneForLong(t *testing.T) {
-	story(t, func(n *world) {
+// A new pod may have its cgroup before the watch tells of it. It is waited for until the watch does, and then it is a
+// pod like any other. A static pod's cgroup has a UID that the API server does not know; the list tells it all the same.
+func TestPodThatIsListedIsNotForgotten(t *testing.T) {
+	cases(t, func(n *world) {
 		n.forced(func() bool { return time.Since(n.began) > 300*time.Millisecond })
 		n.stubborn = true
-		n.watch(5 * time.Second)
-		n.evicted("forced")
-		if d := n.last(); len(d.InFlight) != 1 || d.InFlight[0].Name == "" || d.InFlight[0].Signal == "" {
-			t.Errorf("in flight: %+v, want it as a victim of evictd's", d.InFlight)
-		}
-		if took := n.evictedAt()[0]; took > 500*time.Millisecond {
-			t.Errorf("it was evicted after %v, want as soon as it was listed", took)
-		}
-	})
-}
-
-// A static pod's cgroup has a UID that the API server does not know; the list tells it all the same.
-func TestStaticPodIsNotForgotten(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("forced 500/100", "next 450/100")
-		mirror := n.pod("forced").api
-		mirror.UID = "uid-of-the-mirror"
-		mirrorOf("uid-forced")(mirror)
-		n.watch(time.Second)
-		n.evicted("next")
-	})
-}
-
-// A victim that the API server forgets at once is relied on for what it has left.
-func TestForgottenVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
-	story(t, func(n *world) {
-		n.forced(func() bool { return len(n.evictions) == 0 })
-		n.stubborn = true
-		n.After(2*time.Second, func() { n.pod("forced").memory, n.host = 10*Mebi, 490*Mebi })
-		n.watch(4 * time.Second)
-		n.evicted("forced", "next")
+	}, map[string]func(n *world){
+		"a new pod": func(n *world) {
+			n.evicts(5*time.Second, "forced")
+			if d := n.last(); len(d.InFlight) != 1 || d.InFlight[0].Name == "" || d.InFlight[0].Signal == "" {
+				n.t.Errorf("in flight: %+v, want it as a victim of evictd's", d.InFlight)
+			}
+			if took := n.evictedAt()[0]; took > 500*time.Millisecond {
+				n.t.Errorf("it was evicted after %v, want as soon as it was listed", took)
+			}
+		},
+		"a static pod": func(n *world) {
+			n.hidden = nil
+			mirror := n.pod("forced").api
+			mirror.UID = "uid-of-the-mirror"
+			mirrorOf("uid-forced")(mirror)
+			n.evicts(time.Second, "next")
+		},
 	})
 }
 
@@ -464,39 +258,8 @@ func (n *world) patientNode(seconds int64) {
 	n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false)
 }
 
-// asked is a request: its pod, and the grace period in seconds; -1 is the pod's own.
-type asked struct {
-	Name    string
-	Seconds int64
-}
-
-// graces returns the requests in order.
-func (n *world) graces() (all []asked) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, r := range n.evictions {
-		seconds := int64(-1)
-		if r.GraceSeconds != nil {
-			seconds = *r.GraceSeconds
-		}
-		all = append(all, asked{r.Name, seconds})
-	}
-	return all
-}
-
-// shortening answers requests that shorten a grace period so, and takes the others.
-func (n *world) shortening(outcome evict.Outcome) {
-	n.answer = func(r evict.Request) evict.Result {
-		switch {
-		case r.Shorten && outcome == evict.Unconfirmed:
-			return lost(r)
-		case r.Shorten:
-			return evict.Result{Outcome: outcome}
-		}
-		return evict.Result{Outcome: taken(r)}
-	}
-}
-
+// Which victims are escalated is in the tables of internal/decide, and how often in those of internal/inflight. A victim
+// that is escalated is so before any other pod goes, and once.
 func TestEscalation(t *testing.T) {
 	const overdue = decide.HardPatience + 20*time.Second
 	first, again, next := asked{"patient", -1}, asked{"patient", 10}, asked{"next", 10}
@@ -510,9 +273,6 @@ func TestEscalation(t *testing.T) {
 	stories(t, map[string]variant{
 		"while it is relied on: no pod": {
 			3600, decide.HardPatience, none, []asked{first},
-		},
-		"over the patience of hard pressure: the victim again, and no other pod": {
-			3600, overdue, none, []asked{first, again},
 		},
 		"past its deadline: the victim again": {
 			20, 20*time.Second + decide.DeadlineMargin + 2*time.Second, none, []asked{first, again},
@@ -528,26 +288,20 @@ func TestEscalation(t *testing.T) {
 		"soft pressure does not": {
 			20, time.Minute, func(n *world) { n.host -= 80 * Mebi }, []asked{first, {"next", -1}},
 		},
-		"without a cap: the next one": {
-			3600, overdue, func(n *world) { n.policy.OverdueGrace = 0 }, []asked{first, next},
-		},
 		"by its own cap": {
 			3600, overdue, func(n *world) { n.policy.HardGrace = 0 }, []asked{first, {"patient", 60}},
 		},
-		"with a cap that is no shorter: the next one": {10, 30 * time.Second, none, []asked{first, next}},
 		"another client has shortened it already: the next one": {3600, overdue, func(n *world) {
 			n.After(10*time.Second, func() { n.terminate("uid-patient", new(int64(10))) })
 		}, []asked{first, next}},
-		"it holds nothing any more: the next one": {3600, overdue, func(n *world) {
-			n.After(10*time.Second, func() { n.pod("patient").memory, n.host = 0, n.host+300*Mebi })
-		}, []asked{first, next}},
-		"it is denied: once, and the next one": {
-			3600, overdue, func(n *world) { n.shortening(evict.Denied) }, []asked{first, again, next},
-		},
-		"no answer: three times, and the next one": {
-			3600, overdue + 10*time.Second, func(n *world) { n.shortening(evict.Unconfirmed) },
-			[]asked{first, again, again, again, next},
-		},
+		"no answer: three times, and the next one": {3600, overdue + 10*time.Second, func(n *world) {
+			n.answer = func(r evict.Request) evict.Result {
+				if r.Shorten {
+					return lost(r)
+				}
+				return evict.Result{Outcome: taken(r)}
+			}
+		}, []asked{first, again, again, again, next}},
 		// The limit is reached by the first one until its minute is over.
 		"it counts against no limit": {
 			20, 62 * time.Second, func(n *world) { n.limit(1, 0) }, []asked{first, again, next},
@@ -564,7 +318,6 @@ func TestEscalation(t *testing.T) {
 			n.reloads(10*time.Second, func(p *agent.Policy) { p.DryRun = true })
 		}, []asked{first, {"next", 10}}},
 		// A pod that evictd did not evict keeps its grace period, and so does a victim from before a restart.
-		"ended by hand": {3600, overdue, func(n *world) { n.terminate("uid-patient") }, []asked{next}},
 		"ended by the Eviction API, and evictd started again": {3600, overdue, func(n *world) {
 			n.changed("patient", func(p *corev1.Pod) {
 				p.Status.Conditions = append(p.Status.Conditions,
@@ -576,15 +329,14 @@ func TestEscalation(t *testing.T) {
 		n.patientNode(c.grace)
 		c.setUp(n)
 		n.watch(c.during)
-		same(n.t, "requests", c.want, n.graces())
-		if wet := namesOf(n.Node, func(r evict.Request) bool { return !r.DryRun }); name == "a dry run" && len(wet) > 0 {
-			n.t.Errorf("requests for %v are no dry runs", wet)
+		if same(n.t, "requests", c.want, n.graces()); name == "a dry run" {
+			n.really()
 		}
 	})
 }
 
 // A pod with a grace period of 10^9 seconds ignores SIGTERM and takes what becomes free. No other pod goes for
-// that: it gets the grace period of overdue victims.
+// that: it gets the grace period of overdue victims, and that is on record.
 func TestFaultGraceOfManyYearsCostsTheNeighbours(t *testing.T) {
 	story(t, func(n *world) {
 		n.policy.OverdueGrace = 60
@@ -592,80 +344,53 @@ func TestFaultGraceOfManyYearsCostsTheNeighbours(t *testing.T) {
 		n.Run("hog", 400, 0, grace(1_000_000_000))
 		n.runs("a 60/50", "b 60/50", "c 60/50", "d 60/50", "e 60/50")
 		n.host = 220 * Mebi // 80 of 100 are left
-		n.answer = func(r evict.Request) evict.Result {
-			if r.Shorten { // it has had that long: the kubelet kills it
-				n.stubborn = false
-			}
-			return evict.Result{Outcome: evict.Evicted}
-		}
-		n.watch(15 * time.Minute)
-		same(t, "requests", []asked{{"hog", -1}, {"hog", 60}}, n.graces())
-	})
-}
-
-func TestEscalationIsOnRecord(t *testing.T) {
-	story(t, func(n *world) {
-		n.patientNode(3600)
 		n.watch(decide.HardPatience + 10*time.Second)
+		want := []asked{{"hog", -1}, {"hog", 60}}
+		same(t, "requests", want, n.graces())
+		if b := n.follows("hog", "memory.available"); b.GraceSeconds != 60 || b.Escalated.IsZero() ||
+			!b.Deadline.Equal(b.Escalated.Add(time.Minute+decide.DeadlineMargin)) {
+			t.Errorf("the booking %+v", b)
+		}
 		escalated := n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Escalated })
 		if len(escalated) != 1 {
 			t.Fatalf("%d escalations on record, want one: %+v", len(escalated), n.decisions)
 		}
 		if victim := escalated[0].Victim(); victim == nil || !victim.Escalates || victim.Entry.Position != 0 ||
-			victim.Entry.Pod.Usage != 300*Mebi {
+			victim.Entry.Pod.Usage != 400*Mebi {
 			t.Errorf("the record %+v", escalated[0])
 		}
-		b := n.follows("patient", "memory.available")
-		if b.Escalated.IsZero() || b.GraceSeconds != 10 ||
-			!b.Deadline.Equal(b.Escalated.Add(10*time.Second+decide.DeadlineMargin)) {
-			t.Errorf("the booking %+v", b)
-		}
+		n.After(50*time.Second, func() { delete(n.pods, "uid-hog") }) // it has had that long: the kubelet kills it
+		n.on(10 * time.Minute)
+		same(t, "requests", want, n.graces())
 	})
 }
 
-// What the node got back by a victim's end, with all that moves meanwhile. It ends after 20 s; its books are read
-// once a second.
+// What the node got back by a victim's end. It ends after 20 s; its books are read once a second. What the other pods
+// take and free meanwhile is in the tests of internal/inflight.
 func TestWhatAVictimsEndGaveBack(t *testing.T) {
 	const ending, atItsEnd = 16 * time.Second, 19500 * time.Millisecond
 	type variant struct {
-		change           func(n *world)
+		after            time.Duration
+		happens          func(n *world)
 		expected, actual int64 // MiB; 0 is not known
 	}
 	stories(t, map[string]variant{
-		"just what it held": {func(*world) {}, 300, 300},
-		"another pod takes half of it at once": {func(n *world) {
-			n.After(atItsEnd, func() { n.pod("other").memory += 150 * Mebi })
-		}, 300, 300},
-		"another pod starts, and one ends": {func(n *world) {
-			n.After(atItsEnd, func() {
-				delete(n.pods, "uid-small")
-				n.pods["uid-new"] = &Pod{api: &corev1.Pod{}, memory: 70 * Mebi}
-				n.pods["uid-new"].api.UID = "uid-new"
-			})
-		}, 300, 300},
-		"it has grown since it was accepted": {func(n *world) {
-			n.After(10*time.Second, func() { n.pod("first").memory += 50 * Mebi })
-		}, 350, 350},
-		"its processes end some seconds before the pod does": {func(n *world) {
-			n.After(ending, func() { n.pod("first").memory = 0 })
-		}, 300, 300},
-		"its page tables and sockets were in no pod's books": {func(n *world) {
-			n.After(ending, func() { n.pod("first").memory = 0; n.host -= 40 * Mebi })
-		}, 300, 340},
-		"half of it was another's too": {func(n *world) {
-			n.After(ending, func() { n.pod("first").memory = 0; n.host += 150 * Mebi })
-		}, 300, 150},
-		"the host took memory while it was waited for, and not at its end": {
-			func(n *world) { n.takes(10*time.Second, 100) }, 300, 300,
+		"just what it held":                    {0, func(*world) {}, 300, 300},
+		"it has grown since it was accepted":   {10 * time.Second, func(n *world) { n.pod("first").memory += 50 * Mebi }, 350, 350},
+		"another pod takes half of it at once": {atItsEnd, func(n *world) { n.pod("other").memory += 150 * Mebi }, 300, 300},
+		"its page tables and sockets were in no pod's books": {
+			ending, func(n *world) { n.pod("first").memory = 0; n.host -= 40 * Mebi }, 300, 340,
 		},
-		"the pods cannot be read": {func(n *world) { n.After(atItsEnd, func() { n.unread = errPlanted() }) }, 0, 0},
-		"the node cannot be read": {func(n *world) { n.After(atItsEnd, func() { n.unknown = errPlanted() }) }, 0, 0},
-		"it was measured otherwise before": {func(n *world) {
+		"half of it was another's too": {ending, func(n *world) { n.pod("first").memory = 0; n.host += 150 * Mebi }, 300, 150},
+		"the host took memory while it was waited for, and not at its end": {
+			10 * time.Second, func(n *world) { n.host += 100 * Mebi }, 300, 300,
+		},
+		"the pods cannot be read": {atItsEnd, func(n *world) { n.unread = errPlanted() }, 0, 0},
+		"the node cannot be read": {atItsEnd, func(n *world) { n.unknown = errPlanted() }, 0, 0},
+		"it was measured otherwise before": {0, func(n *world) {
 			n.reloads(atItsEnd, func(p *agent.Policy) { p.MemoryAvailable = pressure.WorkingSet })
 		}, 0, 0},
-		"the configuration changed otherwise": {
-			func(n *world) { n.reloads(atItsEnd, func(*agent.Policy) {}) }, 300, 300,
-		},
+		"the configuration changed otherwise": {0, func(n *world) { n.reloads(atItsEnd, func(*agent.Policy) {}) }, 300, 300},
 	}, func(n *world, _ string, c variant) {
 		n.ends = 20 * time.Second
 		n.runs("first 300/0", "other 200/0", "small 20/0")
@@ -676,7 +401,7 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 			}
 			return &usage.Detail{Sockets: new(int64(40))}
 		}
-		c.change(n)
+		n.After(c.after, func() { c.happens(n) })
 		n.watch(25 * time.Second)
 		if len(n.ended) != 1 {
 			n.t.Fatalf("%d victims ended, want 1; evicted %v", len(n.ended), n.Victims())
@@ -711,16 +436,15 @@ func TestAVictimThatOverranItsDeadline(t *testing.T) {
 
 // A dry run frees nothing, and a pod that ended without evictd is not a victim of evictd's.
 func TestOnlyWhatEvictdEvictedIsReclaimed(t *testing.T) {
-	stories(t, map[string]func(n *world){
-		"a dry run": func(n *world) { n.policy.DryRun = true },
-		"by others": func(n *world) { n.terminate("uid-first") },
-	}, func(n *world, _ string, ends func(n *world)) {
+	each(t, []bool{false, true}, func(n *world, dryRun bool) {
 		n.runs("first 300/0")
 		n.host = 650 * Mebi
-		ends(n)
+		if n.policy.DryRun = dryRun; !dryRun {
+			n.terminate("uid-first")
+		}
 		n.watch(2 * time.Minute)
-		if wet := namesOf(n.Node, func(r evict.Request) bool { return !r.DryRun }); len(n.ended) != 0 || len(wet) > 0 {
-			n.t.Errorf("evicted %v, ended: %+v", wet, n.ended)
+		if n.really(); len(n.ended) != 0 {
+			n.t.Errorf("ended: %+v", n.ended)
 		}
 	})
 }

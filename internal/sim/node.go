@@ -39,24 +39,23 @@ type Node struct {
 	pods     map[string]*Pod
 
 	// What its readings are.
-	countsCache    bool                                   // memory.available counts active page cache as used
-	hasKubelets    bool                                   // it reads kubeletMemory.available too
-	unknown        error                                  // why memory cannot be read
-	unreadKubelets error                                  // why the kubelet's figure cannot be read
-	sampled        func(*pressure.Sample)                 // changes each sample
-	unread         error                                  // what Collect reports; with no pods
-	collected      func([]usage.Pod) ([]usage.Pod, error) // changes what Collect reports
-	unpresent      error                                  // why Present does not know
-	noPodStalls    bool                                   // cgroup v1 does not tell how long a pod waited
-	unstalled      error                                  // what Stalls reports
-	detail         func(uid string) *usage.Detail         // what a cgroup says when its pod's eviction was accepted; without mu
-	kills          func() (int64, error)                  // of the kernel for want of memory
-	gap            func(time.Time) int64                  // as agent.Options.KubeletGap
-	disk           *Disk                                  // nil: the agent has no source of disk use
-	images         *Images                                // nil: the agent counts none
-	samples        int                                    // so many were taken
-	collects       int                                    // and so often the pods were read
-	stallReads     int                                    // and their stalls
+	countsCache bool                                   // memory.available counts active page cache as used
+	hasKubelets bool                                   // it reads kubeletMemory.available too
+	unknown     error                                  // why memory cannot be read
+	sampled     func(*pressure.Sample)                 // changes each sample
+	unread      error                                  // what Collect reports; with no pods
+	collected   func([]usage.Pod) ([]usage.Pod, error) // changes what Collect reports
+	unpresent   error                                  // why Present does not know
+	noPodStalls bool                                   // cgroup v1 does not tell how long a pod waited
+	unstalled   error                                  // what Stalls reports
+	detail      func(uid string) *usage.Detail         // what a cgroup says when its pod's eviction was accepted; without mu
+	kills       func() (int64, error)                  // of the kernel for want of memory
+	gap         func(time.Time) int64                  // as agent.Options.KubeletGap
+	disk        *Disk                                  // nil: the agent has no source of disk use
+	images      *Images                                // nil: the agent counts none
+	samples     int                                    // so many were taken
+	collects    int                                    // and so often the pods were read
+	stallReads  int                                    // and their stalls
 
 	// What the API server says.
 	unsynced    bool                                                   // the list of pods is not complete
@@ -163,7 +162,7 @@ func (n *Node) Sample(now time.Time) pressure.Sample {
 	}
 	available := n.kubelets()
 	if n.hasKubelets {
-		sample.Observations[pressure.KubeletMemoryAvailable] = n.memory(available, n.unreadKubelets)
+		sample.Observations[pressure.KubeletMemoryAvailable] = n.memory(available, nil)
 	}
 	for _, p := range n.pods {
 		if !n.countsCache {

@@ -18,20 +18,21 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// fakeTaints keeps a diary of what is wanted and of requests, in their order, and answers after a while.
+// fakeTaints stands in for the node's taints: it keeps what is wanted and the requests, in their order, and answers
+// after a while.
 type fakeTaints struct {
 	takes time.Duration
 	fails error
 	mu    sync.Mutex
 	want  taint.Wanted // the last, in words
 	last  string
-	diary []string
+	calls []string
 }
 
 func (f *fakeTaints) add(line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.diary = append(f.diary, line)
+	f.calls = append(f.calls, line)
 }
 
 func (f *fakeTaints) Want(w taint.Wanted) {
@@ -79,7 +80,7 @@ func TestNodeIsTaintedBeforeTheFirstEvictionAndUntilTheTransitionPeriodHasPassed
 		same(t, "the order", []string{
 			"want  keep", "want ", // watched for a transition period
 			"want evictd.dev/memory-pressure", "settled", "evict greedy", "want ",
-		}, taints.diary)
+		}, taints.calls)
 		same(t, "notes where there is nothing to say", nil, n.last().Notes)
 	})
 }
@@ -91,8 +92,7 @@ func TestTaintThatFailsStopsNoEvictionAndIsOnRecord(t *testing.T) {
 	}, func(n *world, _ string, taints *fakeTaints) {
 		n.tainted(taints)
 		n.runs("greedy 950/100")
-		n.watch(10 * time.Second)
-		n.evicted("greedy")
+		n.evicts(10*time.Second, "greedy")
 		d := n.decisions[0]
 		if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "may not carry evictd.dev/memory-pressure") {
 			n.t.Errorf("notes %q", d.Notes)
@@ -111,8 +111,8 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 		n.policy.DryRun, n.policy.Transition = true, 0
 		n.reloads(5*time.Second, func(p *agent.Policy) { p.TaintNode = false })
 		n.watch(10 * time.Second)
-		same(t, "the order", []string{"want evictd.dev/memory-pressure dry run", "settled", "evict greedy"}, taints.diary[:3])
-		if got := taints.diary[len(taints.diary)-1]; got != "want " {
+		same(t, "the order", []string{"want evictd.dev/memory-pressure dry run", "settled", "evict greedy"}, taints.calls[:3])
+		if got := taints.calls[len(taints.calls)-1]; got != "want " {
 			t.Errorf("at the end %q, want nothing wanted", got)
 		}
 		if notes := n.decisions[0].Notes; len(notes) != 1 || !strings.Contains(notes[0], "would taint") {
@@ -121,27 +121,27 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 	})
 }
 
-// lever is what says whether the agent acts.
-type lever struct {
+// fakeActing stands in for the stop object: it says whether the agent acts.
+type fakeActing struct {
 	mu      sync.Mutex
 	state   acting.State
 	changed chan struct{}
 }
 
-// pulled makes an agent one that a lever stops, at first so.
-func (n *world) pulled(s acting.State) *lever {
-	l := &lever{state: s, changed: make(chan struct{}, 1)}
+// acts makes an agent one that acts, or not, as it is said; at first so.
+func (n *world) acts(s acting.State) *fakeActing {
+	l := &fakeActing{state: s, changed: make(chan struct{}, 1)}
 	n.option = func(o *agent.Options) { o.Acting, o.Policy.Acting = l.changed, l.now }
 	return l
 }
 
-func (l *lever) now() acting.State {
+func (l *fakeActing) now() acting.State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state
 }
 
-func (l *lever) after(d time.Duration, s acting.State) {
+func (l *fakeActing) after(d time.Duration, s acting.State) {
 	time.AfterFunc(d, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -155,72 +155,57 @@ func (l *lever) after(d time.Duration, s acting.State) {
 
 func stopped() acting.State { return acting.State{Reason: acting.Stopped, Why: "planted"} }
 
-// really fails the test unless these pods were evicted, besides dry runs.
-func (n *world) really(names ...string) {
-	n.t.Helper()
-	same(n.t, "evicted", names, namesOf(n.Node, func(r evict.Request) bool { return !r.DryRun }))
-}
-
 // A stopped agent decides and records, and evicts no pod; when the stop ends, it evicts the pod that it has named.
-func TestStopKeepsTheEvidenceAndTheResumeActs(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("greedy 950/100")
-		n.pulled(stopped()).after(time.Minute, acting.State{})
-		n.watch(59 * time.Second)
-		n.evicted("greedy")
-		n.really()
-		if d := n.decisions[0]; d.DryRunWhy != "planted" || !d.DryRun {
-			t.Errorf("stopped: %+v", d)
-		}
-		n.on(10 * time.Second)
-		n.really("greedy")
-		if d := n.last(); d.DryRun || d.DryRunWhy != "" {
-			t.Errorf("the decision after the stop is a dry run, %q", d.DryRunWhy)
-		}
-	})
-}
-
-// A stop cancels a plan, also where no tick is due: the request that is under way gets its answer, and no other is
-// sent.
-func TestStopCancelsAPlan(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("a 310/100", "b 310/100", "c 310/100")
-		n.slow = 500 * time.Millisecond
-		n.answers(map[string]evict.Outcome{"": evict.Denied})
-		n.policy.Pacing = pressure.Pacing{Min: 10 * time.Second, Max: 10 * time.Second}
-		n.pulled(acting.State{}).after(700*time.Millisecond, stopped())
-		n.watch(1200 * time.Millisecond)
-		n.really("a", "b")
-	})
-}
-
 // Neither a stop nor its end begins the grace period of a soft threshold anew.
-func TestStopKeepsAGracePeriod(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("greedy 950/100")
-		n.policy.Thresholds = nil
-		n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.1), false, 30*time.Second)
-		l := n.pulled(acting.State{})
-		l.after(10*time.Second, stopped())
-		l.after(20*time.Second, acting.State{})
-		n.watch(33 * time.Second)
-		n.really("greedy")
-	})
-}
-
-// Until it is known whether the agent acts, the taints stay that a process before has set.
-func TestTaintsStayWhileActingIsNotKnown(t *testing.T) {
-	story(t, func(n *world) {
-		taints := &fakeTaints{}
-		n.policy.TaintNode = true
-		n.pulled(acting.State{Reason: acting.StopUnknown, Why: "planted"}).after(5*time.Second, stopped())
-		n.start(func(o *agent.Options) { o.Taints = taints })
-		if n.on(4 * time.Second); taints.want != (taint.Wanted{Keep: true}) {
-			t.Errorf("%+v", taints.want)
-		}
-		if n.on(2 * time.Second); !taints.want.DryRun {
-			t.Errorf("%+v", taints.want)
-		}
+func TestStop(t *testing.T) {
+	cases(t, nil, map[string]func(n *world){
+		"keeps the evidence, and its end acts": func(n *world) {
+			n.runs("greedy 950/100")
+			n.acts(stopped()).after(time.Minute, acting.State{})
+			n.evicts(59*time.Second, "greedy")
+			n.really()
+			if d := n.decisions[0]; d.DryRunWhy != "planted" || !d.DryRun {
+				n.t.Errorf("stopped: %+v", d)
+			}
+			n.on(10 * time.Second)
+			n.really("greedy")
+			if d := n.last(); d.DryRun || d.DryRunWhy != "" {
+				n.t.Errorf("the decision after the stop is a dry run, %q", d.DryRunWhy)
+			}
+		},
+		// Also where no tick is due: the request that is under way gets its answer, and no other is sent.
+		"cancels a plan": func(n *world) {
+			n.runs("a 310/100", "b 310/100", "c 310/100")
+			n.slow = 500 * time.Millisecond
+			n.answers(outcomes{"": evict.Denied})
+			n.policy.Pacing = pressure.Pacing{Min: 10 * time.Second, Max: 10 * time.Second}
+			n.acts(acting.State{}).after(700*time.Millisecond, stopped())
+			n.watch(1200 * time.Millisecond)
+			n.really("a", "b")
+		},
+		"keeps a grace period": func(n *world) {
+			n.runs("greedy 950/100")
+			n.policy.Thresholds = nil
+			n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.1), false, 30*time.Second)
+			l := n.acts(acting.State{})
+			l.after(10*time.Second, stopped())
+			l.after(20*time.Second, acting.State{})
+			n.watch(33 * time.Second)
+			n.really("greedy")
+		},
+		// Until it is known whether the agent acts, the taints stay that a process before has set.
+		"that is not known keeps the taints": func(n *world) {
+			taints := &fakeTaints{}
+			n.policy.TaintNode = true
+			n.acts(acting.State{Reason: acting.StopUnknown, Why: "planted"}).after(5*time.Second, stopped())
+			n.start(func(o *agent.Options) { o.Taints = taints })
+			if n.on(4 * time.Second); taints.want != (taint.Wanted{Keep: true}) {
+				n.t.Errorf("%+v", taints.want)
+			}
+			if n.on(2 * time.Second); !taints.want.DryRun {
+				n.t.Errorf("%+v", taints.want)
+			}
+		},
 	})
 }
 
@@ -233,8 +218,7 @@ func TestEndOfTheDryRunForgetsWhatItSimulated(t *testing.T) {
 		n.policy.DryRun, n.policy.Transition = true, time.Minute
 		n.limit(1, 0)
 		n.reloads(end, func(p *agent.Policy) { p.DryRun = false })
-		n.watch(end + 4*time.Second)
-		n.evicted("greedy", "greedy")
+		n.evicts(end+4*time.Second, "greedy", "greedy")
 		n.really("greedy")
 		s := n.kept()
 		if len(s.Cooldown.Accepted) != 1 || slices.ContainsFunc(n.inFlight(), func(v decide.Victim) bool { return v.DryRun }) ||

@@ -40,6 +40,7 @@ func TestFaultRestartBeginsNoFreshMinute(t *testing.T) {
 			n.live(5 * time.Second)
 		}
 		n.evicted("a", "b", "c")
+		n.says(decide.HoldLimitReached, "evictionsPerMinute")
 	})
 }
 
@@ -47,7 +48,7 @@ func TestFaultRestartBeginsNoFreshMinute(t *testing.T) {
 func TestInvariant09BackOffsHoldOnAfterARestart(t *testing.T) {
 	story(t, func(n *world) {
 		n.leaky("denied")
-		n.answers(map[string]evict.Outcome{"": evict.Denied})
+		n.answers(outcomes{"": evict.Denied})
 		n.live(5 * time.Second)
 		n.live(5 * time.Second)
 		n.evicted("denied")
@@ -85,8 +86,7 @@ func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
 		n.runs("also 450/100")
 		n.Run("greedy", 500, 100, grace(c.grace))
 		killed := n.killedAtTheRequest(false)
-		n.watch(20 * time.Millisecond)
-		n.evicted("greedy")
+		n.evicts(20*time.Millisecond, "greedy")
 		n.file = killed()
 		if open := n.inDoubt(); len(open) != 1 || open[0].Name != "greedy" {
 			n.t.Fatalf("in doubt when the request was sent: %+v", open)
@@ -110,8 +110,7 @@ func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
 // When the next process begins, a request without a response is older than the API server may take for one. If its
 // pod has ended meanwhile, its space is waited for. If the pod is there and stays, nothing is waited for.
 func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
-	cases := map[bool][]string{true: {"large"}, false: {"large", "large"}}
-	stories(t, cases, func(n *world, arrives bool, want []string) {
+	stories(t, map[bool][]string{true: {"large"}, false: {"large", "large"}}, func(n *world, arrives bool, want []string) {
 		n.largeAndSmall(nodefs, always(90))
 		n.collectsAfter(70 * time.Second)
 		killed := n.killedAtTheRequest(arrives)
@@ -157,75 +156,49 @@ func TestIncidentGoesOnAfterARestart(t *testing.T) {
 	})
 }
 
-// One report is known to all that remembers, and to the next process: who was refused, who is in flight, for which
-// incident, and that it counts.
-func TestReportTeachesAllMemories(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("refused 500/100", "victim 450/100")
-		n.answers(map[string]evict.Outcome{"refused": evict.BlockedByBudget})
-		n.policy.Transition, n.stubborn = time.Minute, true
-		for range 2 {
-			n.live(time.Second)
-			n.follows("victim", "memory.available")
-			n.counts(1)
-			if s := n.kept(); s.Cooldown.Refused() != 1 || len(s.Incidents) != 1 ||
-				len(s.Incidents[0].Victims) != 1 || s.Incidents[0].Victims[0].UID != "uid-victim" {
-				t.Errorf("kept: %+v", s)
-			}
-		}
-		n.evicted("refused", "victim")
-	})
-}
-
-// restarts are times before, while and after a victim ends.
-func restarts() []time.Duration {
-	return []time.Duration{5 * time.Second, 11 * time.Second, 14 * time.Second, 30 * time.Second, 60 * time.Second}
-}
-
-// Guards invariant 9 for disks: a process is killed, and the space comes back up to a minute after its victim's end.
-// Nothing else is evicted for it.
+// Guards invariant 9 for disks: a process is killed, before, while or after a victim ends, and the space comes back up to
+// a minute after its victim's end. Nothing else is evicted for it, also where the pod was replaced, and its file with it.
 func TestInvariant09DiskRestartEvictsNoSecond(t *testing.T) {
-	each(t, restarts(), func(n *world, after time.Duration) {
+	type variant struct {
+		after time.Duration
+		keeps bool
+	}
+	all := map[string]variant{}
+	for _, after := range []time.Duration{5 * time.Second, 11 * time.Second, 14 * time.Second, 30 * time.Second, 60 * time.Second} {
+		all["after "+after.String()] = variant{after, true}
+		all["after "+after.String()+" without its file"] = variant{after, false}
+	}
+	stories(t, all, func(n *world, _ string, c variant) {
 		n.largeAndSmall(nodefs, always(90))
 		n.collectsAfter(55 * time.Second)
-		n.live(after)
-		n.live(3 * time.Minute)
-		n.evicted("large")
-	})
-}
-
-// Guards invariant 9 for disks where the pod was replaced, and its file with it.
-func TestInvariant09DiskRestartWithoutState(t *testing.T) {
-	each(t, restarts(), func(n *world, after time.Duration) {
-		n.largeAndSmall(nodefs, always(90))
-		n.collectsAfter(55 * time.Second)
-		n.watch(after)
-		n.watch(3*time.Minute, knowsNothing)
+		if n.live(c.after); c.keeps {
+			n.live(3 * time.Minute)
+		} else {
+			n.watch(3*time.Minute, knowsNothing)
+		}
 		n.evicted("large")
 	})
 }
 
 // The space of a victim from before the start is waited for, whenever the threshold is met: a rollout within a minute
-// of its end, and one first reading at the line, took a second pod.
+// of its end, and one first reading at the line, took a second pod. A disk that would be full before is not.
 func TestFaultStartWithoutStateAtTheLine(t *testing.T) {
-	story(t, func(n *world) {
-		n.largeAndSmall(nodefs, steps(map[time.Duration]int64{0: 90, 20 * time.Second: 100, 21 * time.Second: 90}))
-		n.collectsAfter(55 * time.Second)
-		n.watch(20 * time.Second)
-		n.watch(2*time.Minute, knowsNothing)
-		n.evicted("large")
-	})
-}
-
-// A careful start does not wait where the disk would be full before.
-func TestCarefulStartOnADiskThatFills(t *testing.T) {
-	story(t, func(n *world) {
-		n.largeAndSmall(nodefs, sloped(0, 30*time.Second, 95, 0))
-		n.collectsAfter(55 * time.Second)
-		n.watch(25*time.Second, knowsNothing)
-		if got := n.Victims(); len(got) == 0 || got[0] != "large" {
-			t.Errorf("evicted %v before the disk was full, want large first", got)
-		}
+	cases(t, nil, map[string]func(n *world){
+		"a victim from before the start": func(n *world) {
+			n.largeAndSmall(nodefs, steps(map[time.Duration]int64{0: 90, 20 * time.Second: 100, 21 * time.Second: 90}))
+			n.collectsAfter(55 * time.Second)
+			n.watch(20 * time.Second)
+			n.watch(2*time.Minute, knowsNothing)
+			n.evicted("large")
+		},
+		"a disk that fills": func(n *world) {
+			n.largeAndSmall(nodefs, sloped(0, 30*time.Second, 95, 0))
+			n.collectsAfter(55 * time.Second)
+			n.watch(25*time.Second, knowsNothing)
+			if got := n.Victims(); len(got) == 0 || got[0] != "large" {
+				n.t.Errorf("evicted %v before the disk was full, want large first", got)
+			}
+		},
 	})
 }
 
@@ -246,8 +219,7 @@ func TestFaultRestartWithoutStateIsCareful(t *testing.T) {
 
 // A calm node's state is not written, and neither is it at each tick under pressure.
 func TestNothingIsSavedWhereNothingChanges(t *testing.T) {
-	cases := map[string]int64{"calm": 100, "an hour of pressure in which nothing happens": 950}
-	stories(t, cases, func(n *world, _ string, memory int64) {
+	stories(t, map[string]int64{"calm": 100, "an hour of pressure in which nothing happens": 950}, func(n *world, _ string, memory int64) {
 		n.Run("protected", memory, 100, bare)
 		n.watch(time.Hour)
 		if n.file.saves > 2 { // when the incident begins, and at the end
@@ -491,7 +463,7 @@ func (n *world) killedAt(step string, seconds int64, keeps bool) {
 		n.policy.TaintNode = true
 	case afterTheDelete:
 		n.policy.BestEffort = true
-		n.keeps(nil)
+		n.refusesByBudget(nil)
 		n.budgets = map[string]evict.Budget{"shop/large": {Desired: 1, Healthy: 1}, "shop/small": {Desired: 1, Healthy: 1}}
 	}
 	taints, first := &fakeTaints{}, &killable{Node: n.Node, file: n.file, step: step}

@@ -3,20 +3,18 @@ package sim
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -48,6 +46,17 @@ func stories[K comparable, Case any](t *testing.T, cases map[K]Case, tell func(n
 	for name, c := range cases {
 		t.Run(fmt.Sprint(name), func(t *testing.T) { story(t, func(n *world) { tell(n, name, c) }) })
 	}
+}
+
+// cases tells a story for each case, which begins with what is the same in all of them; nil is nothing.
+func cases(t *testing.T, same func(n *world), all map[string]func(n *world)) {
+	t.Helper()
+	stories(t, all, func(n *world, _ string, tell func(n *world)) {
+		if same != nil {
+			same(n)
+		}
+		tell(n)
+	})
 }
 
 // each tells a story for each value.
@@ -137,6 +146,20 @@ func (n *world) on(during time.Duration) {
 	synctest.Wait()
 }
 
+// background runs the agent until stop is called.
+func (n *world) background() (stop func()) {
+	n.t.Helper()
+	ctx, cancel := context.WithCancel(n.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.agent.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			n.t.Errorf("running: %v", err)
+		}
+	}
+}
+
 // reloads gives the agent another policy after so long.
 func (n *world) reloads(after time.Duration, change func(*agent.Policy)) {
 	policy := n.policy
@@ -163,16 +186,19 @@ func (n *world) leaks(name string, from time.Duration, perSecond int64, during t
 	}
 }
 
+// outcomes are the API server's answers by the pods' names.
+type outcomes = map[string]evict.Outcome
+
 // answers has the API server give outcomes by the pods' names, and after "delete " to a request that bypasses
 // a budget; that of "" is for all others. A request without one is taken.
-func (n *world) answers(outcomes map[string]evict.Outcome) {
+func (n *world) answers(all outcomes) {
 	n.answer = func(r evict.Request) evict.Result {
 		name := r.Name
 		if r.Delete {
 			name = "delete " + name
 		}
-		outcome, given := outcomes[name]
-		if other, is := outcomes[""]; !given && is && !r.Delete {
+		outcome, given := all[name]
+		if other, is := all[""]; !given && is && !r.Delete {
 			outcome, given = other, true
 		}
 		if !given {
@@ -212,6 +238,34 @@ func (n *world) short(signal pressure.Signal) {
 func (n *world) holds(name string, use usage.DiskUse) {
 	n.Run(name, 1, 0)
 	n.disk.measured["uid-"+name] = use
+}
+
+const nodefs = pressure.NodeFSAvailable
+
+// largeAndSmall is a node with a filesystem of such an availability, and the pods large and small, which hold 90 and
+// 15: 10 are missing where 90 are available. The end of each returns 90 at once.
+func (n *world) largeAndSmall(signal pressure.Signal, available func(since time.Duration) int64) {
+	n.filesystem(signal, available)
+	n.disk.freed = func(ended map[string]time.Duration) int64 { return 90 * int64(len(ended)) }
+	for name, used := range map[string]int64{"large": 90, "small": 15} {
+		n.holds(name, onDisk(used, used, used, used))
+		n.disk.watched = append(n.disk.watched, name)
+	}
+}
+
+// collects makes the space of large come back only so long after its end, as the kubelet does with dead containers;
+// small alone could return what is missing by then.
+func (n *world) collectsAfter(after time.Duration) {
+	n.disk.freed = func(ended map[string]time.Duration) int64 {
+		if ended["large"] > after {
+			return 90
+		}
+		return 0
+	}
+}
+
+func always(available int64) func(time.Duration) int64 {
+	return steps(map[time.Duration]int64{0: available})
 }
 
 // onDisk is a use of each filesystem, all of it in writable layers.
@@ -272,129 +326,6 @@ func grace(seconds int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 
-// evicted fails the test unless these pods were evicted, in this order.
-func (n *world) evicted(names ...string) {
-	n.t.Helper()
-	same(n.t, "evicted", names, n.Victims())
-}
-
-// held fails the test unless these are the holds, in this order.
-func (n *world) held(holds ...decide.Hold) {
-	n.t.Helper()
-	same(n.t, "holds", holds, n.Holds())
-}
-
-// same fails the test unless two lists are the same.
-func same[T any](t *testing.T, what string, want, got T) {
-	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-// last returns the newest decision.
-func (n *world) last() *decide.Decision {
-	n.t.Helper()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.decisions) == 0 {
-		n.t.Fatal("no decision was recorded")
-	}
-	return &n.decisions[len(n.decisions)-1]
-}
-
-// says fails the test unless the newest decision holds so, with these words in its detail. It returns the
-// decision.
-func (n *world) says(hold decide.Hold, words ...string) *decide.Decision {
-	n.t.Helper()
-	d := n.last()
-	n.isHold(d, hold, words...)
-	return d
-}
-
-func (n *world) isHold(d *decide.Decision, hold decide.Hold, words ...string) {
-	n.t.Helper()
-	lacks := func(word string) bool { return !strings.Contains(d.Detail, word) }
-	if d.Hold != hold || slices.ContainsFunc(words, lacks) {
-		n.t.Errorf("hold %q (%s), want %q with %q", d.Hold, d.Detail, hold, words)
-	}
-}
-
-// acted returns the decisions that evicted a pod; there is one at least.
-func (n *world) acted() []*decide.Decision {
-	n.t.Helper()
-	acted := n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Acted })
-	if len(acted) == 0 {
-		n.t.Fatalf("no pod was evicted; holds %v", n.Holds())
-	}
-	return acted
-}
-
-// decided returns such decisions.
-func (n *world) decided(which func(*decide.Decision) bool) (found []*decide.Decision) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for i := range n.decisions {
-		if which(&n.decisions[i]) {
-			found = append(found, &n.decisions[i])
-		}
-	}
-	return found
-}
-
-// evictions returns when pods were evicted, as the time since the start.
-func (n *world) evictedAt() (at []time.Duration) {
-	for _, d := range n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Acted }) {
-		at = append(at, d.Time.Sub(n.began))
-	}
-	return at
-}
-
-// kept returns the state in the file; nil where there is none.
-func (n *world) kept() *agent.State {
-	n.t.Helper()
-	s, err := n.file.Load()
-	if err != nil {
-		n.t.Error(err)
-	}
-	return s
-}
-
-// inFlight returns the victims that terminate, by the state that the last agent left.
-func (n *world) inFlight() []decide.Victim { return n.inPhase(decide.Terminating) }
-
-// inDoubt returns those whose request has no known outcome.
-func (n *world) inDoubt() []decide.Victim { return n.inPhase(decide.Requested) }
-
-func (n *world) inPhase(phase decide.Phase) (victims []decide.Victim) {
-	n.t.Helper()
-	for _, v := range n.kept().InFlight.Victims {
-		if v.Phase == phase {
-			victims = append(victims, v)
-		}
-	}
-	return victims
-}
-
-// follows fails the test unless one pod is in flight, evicted for that signal; "" where others end it. It
-// returns it.
-func (n *world) follows(name, signal string) decide.Victim {
-	n.t.Helper()
-	way := n.inFlight()
-	if len(way) != 1 || way[0].Name != name || way[0].Signal != signal {
-		n.t.Fatalf("in flight: %+v, want %s for %q", way, name, signal)
-	}
-	return way[0]
-}
-
-// counts fails the test unless so many evictions count against the limits.
-func (n *world) counts(want int) {
-	n.t.Helper()
-	if got := n.kept().Cooldown.Accepted; len(got) != want {
-		n.t.Errorf("%d evictions count against the limits, want %d", len(got), want)
-	}
-}
-
 // softAndHard has a soft threshold of a fifth above the hard one, and a grace period of 3 s below that.
 func (n *world) softAndHard() {
 	n.policy.HardGrace = 3
@@ -410,4 +341,49 @@ func (n *world) untilExhaustion() {
 // reclaim is what the kubelet removes of images: below 15 % of imagefs and 10 % of nodefs.
 func reclaim() measure.ImageReclaim {
 	return measure.ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
+}
+
+// churn runs a pod of so many MiB each period, which terminates at once and ends when the node's pods do. The
+// UIDs differ.
+func (n *world) churn(memory int64, every, during time.Duration) {
+	for i := range int(during / every) {
+		time.AfterFunc(time.Duration(i)*every, func() {
+			name := fmt.Sprintf("churn-%d", i)
+			n.Run(name, memory, memory)
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.terminate("uid-" + name)
+		})
+	}
+}
+
+// hides keeps a pod from the list, unless it is listed; nil is never.
+func (n *world) hides(name string, listed func() bool) {
+	n.hidden = func(p *nodepods.Pod) bool { return p.Name == name && (listed == nil || !listed()) }
+}
+
+// blindAfter makes a signal unknown after so many samples; before, an absent one has 9 left.
+func (n *world) blindAfter(signal pressure.Signal, sees int) func(*pressure.Sample) {
+	return func(s *pressure.Sample) {
+		if n.samples > sees {
+			s.Observations[signal] = pressure.Observation{Err: errPlanted()}
+		} else if s.Of(signal).State == pressure.Absent {
+			s.Observations[signal] = pressure.Observation{State: pressure.Known, Available: 9, Capacity: 9}
+		}
+	}
+}
+
+// hadItsTurn remembers that a pod of an owner was evicted, and that one of an owner may be in an hour.
+func (n *world) hadItsTurn(owner string) {
+	n.limit(0, 1)
+	n.option = func(o *agent.Options) {
+		o.Remembered.Cooldown.Accepted = []cooldown.Accepted{{Owner: owner, At: n.began}}
+	}
+}
+
+// mirrorOf makes a pod the mirror of a static one.
+func mirrorOf(uid string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Annotations = map[string]string{"kubernetes.io/config.hash": uid, "kubernetes.io/config.mirror": uid}
+	}
 }
