@@ -15,7 +15,7 @@ type Forecast struct {
 	// fields are meaningless.
 	Known bool
 	// Rate is how fast the signal is certainly being used up, in its unit a second, see
-	// certain; 0 or less when it is not clearly being used up.
+	// slopes; 0 or less when it is not clearly being used up.
 	Rate float64
 	// After is the time until the hard threshold is met: 0 when it is met already, Never
 	// when the signal is not clearly being used up.
@@ -94,9 +94,9 @@ func (t *trend) stale(old int, now time.Time) bool {
 
 // slopes returns the rate that nine in ten pairs of readings reach, from the given reading on: the
 // lower end of a confidence interval of the slope whose estimate is the median of all pairs (Theil and
-// Sen), and that which three in four reach. A single step does not count as a fall, wherever it lies among the readings, because at most
-// six pairs in ten span it; nor does noise. The slower of the rates of all readings and of the last few
-// shows that a fall has lasted for a while and continues. It allocates nothing.
+// Sen), and that which three in four reach. A single step does not count as a fall by the first, wherever it lies
+// among the readings, because at most six pairs in ten span it; nor does noise. The slower of the rates of all
+// readings and of the last few shows that a fall has lasted for a while and continues. It allocates nothing.
 func (t *trend) slopes(from int) (certain, steady float64) {
 	var room [trendPairs]float64
 	pairs := room[:0]
