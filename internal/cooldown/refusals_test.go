@@ -218,6 +218,7 @@ func TestBackoffOfTheServer(t *testing.T) {
 		{"what the server requested", throttled(3 * time.Second), time.Second, 4 * time.Second},
 		{"an answer", evict.Result{Outcome: evict.Evicted}, 5 * time.Second, none},
 		{"which ended the row of failures", throttled(0), 6 * time.Second, 7 * time.Second},
+		{"a webhook of the pod alone that cannot be called", evict.Result{Outcome: evict.Throttled, PodAlone: true}, 8 * time.Second, none},
 		{"an hour: as long as the API server ever requests", throttled(time.Hour), time.Minute, time.Minute + longest},
 	} {
 		note(backoff, podOf("a"), test.answer, at(test.after))

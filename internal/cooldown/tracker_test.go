@@ -167,6 +167,9 @@ func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 		{"a stale plan that tried another pod", in, 3 * time.Second, func(c *Tracker) {
 			c.Observe(in.decided(at(time.Second)), stale, at(time.Second))
 		}, true},
+		{"a stale plan of another incident", in, 3 * time.Second, func(c *Tracker) {
+			c.Observe(other.decided(at(time.Second)), stale, at(time.Second))
+		}, false},
 	} {
 		tracker := newTracker()
 		tracker.Observe(in.decided(at(0), answer(podOf("a"), evict.Result{Outcome: evict.BudgetPending})), stale, at(0))

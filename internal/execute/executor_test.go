@@ -45,6 +45,15 @@ func TestTheOrderOfARun(t *testing.T) {
 		{"a refusal: the next", func(f *fake, _ *decide.Plan) {
 			f.answers = map[string]evict.Result{"a": blocked}
 		}, []string{"save a", "intent a", "evict a", "save b", "intent b", "evict b"}, ""},
+		{"a refusal of its budget: those that it selects are not tried", func(f *fake, p *decide.Plan) {
+			f.answers = map[string]evict.Result{"a": blocked}
+			p.Candidates[1].Entry.Pod.LabelsHash = p.Candidates[0].Entry.Pod.LabelsHash
+		}, []string{"save a", "intent a", "evict a"}, ""},
+		{"the same, but it is not ready", func(f *fake, p *decide.Plan) {
+			f.answers = map[string]evict.Result{"a": blocked}
+			p.Candidates[1].Entry.Pod.LabelsHash = p.Candidates[0].Entry.Pod.LabelsHash
+			p.Candidates[0].Entry.Pod.Ready = false
+		}, []string{"save a", "intent a", "evict a", "save b", "intent b", "evict b"}, ""},
 		{"a dry run is not in doubt", func(_ *fake, p *decide.Plan) { p.Decision.DryRun = true }, []string{"intent a", "evict a"}, ""},
 		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, nil, "AwaitingNewerSample"},
 		{"in doubt, and its pod cannot be read", func(f *fake, p *decide.Plan) {
