@@ -67,7 +67,7 @@ func (b *bench) up(ctx context.Context) error {
 	if err := errors.Join(b.Open("incidents"), b.refuse()); err != nil {
 		return err
 	}
-	b.room.readings, b.room.ballast = b.Readings, &b.Ballast
+	b.room.ballast = &b.Ballast
 	var err error
 	if b.address, err = cluster.FreeAddress(ctx); err != nil {
 		return err

@@ -49,10 +49,6 @@ type Result struct {
 	Steal     float64 `json:"steal"`
 	Busy      float64 `json:"busy"`
 	Disturbed int64   `json:"disturbed"`
-	// GapMoved is by how much the gap between MemAvailable and the kubelet's figure of the
-	// machine has changed during the run, in bytes: other work moves page cache. Evictd knows
-	// the kubelet's line by that gap.
-	GapMoved int64 `json:"gapMoved"`
 	// Ends are the pods that ended, whatever the cause; Smallest and Innocents are the scenario's.
 	Ends      []End          `json:"ends"`
 	Smallest  map[string]int `json:"smallest"`

@@ -48,8 +48,6 @@ type lines struct {
 	// is the line that the kubelet draws by itself on a node that reserves memory for its
 	// system (allocatableMemory.available), and only pods affect it.
 	Kubelet int64 `json:"kubelet"`
-	// Gap is how much less was available by the kubelet's definition before the run.
-	Gap int64 `json:"gap"`
 }
 
 // linesAt returns the lines of a machine with that much available.
@@ -65,19 +63,10 @@ func linesAt(available int64) lines {
 // room is the memory of the stand-in node: it puts the node at a distance from its end, and
 // keeps what the rest of the machine does from being a part of the incident.
 type room struct {
-	readings *memory.Readings
-	ballast  *memory.Ballast
-	group    string       // the pods' cgroup, once the node runs
-	unified  bool         // it is of cgroup v2
-	limited  atomic.Int64 // its limit in bytes, as it was set
-}
-
-// gap returns how much less is available on the machine by the kubelet's definition than by the
-// kernel's, in bytes.
-func (r *room) gap() (int64, error) {
-	kernel, err := memory.Kernel()
-	kubelets, unread := r.readings.WorkingSet()
-	return kernel - kubelets, errors.Join(err, unread)
+	ballast *memory.Ballast
+	group   string       // the pods' cgroup, once the node runs
+	unified bool         // it is of cgroup v2
+	limited atomic.Int64 // its limit in bytes, as it was set
 }
 
 // place makes that much available.

@@ -60,9 +60,6 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r
 		return nil, err
 	}
 	r.Lines, r.DiskLines = b.lines, b.disk.lines
-	if r.Lines.Gap, err = b.room.gap(); err != nil {
-		return nil, err
-	}
 	defer func() { err = errors.Join(err, t.end(context.WithoutCancel(ctx))) }()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -223,11 +220,6 @@ func (t *turn) tell(r *Result, web, kubelets *client, before measure.MachineCPU,
 	r.Busy, r.Steal = shares(after.Since(before))
 	r.Ends, r.Violated, r.Timeline = t.observer.told(filepath.Join(t.dir, "journal"))
 	r.Memory, r.Disk, r.Trace = t.gauge.told()
-	gap, err := t.room.gap()
-	if err != nil {
-		return err
-	}
-	r.GapMoved = gap - r.Lines.Gap
 	var answers []time.Time
 	r.Asked, r.Failed, _ = web.told()
 	_, _, answers = kubelets.told()
