@@ -251,15 +251,20 @@ func TestTimeBelowALine(t *testing.T) {
 // What the rest of the machine uses is all that the pods and the bench's own processes do not
 // account for.
 func TestForeignUse(t *testing.T) {
-	base := use{available: 1000, pods: 100, host: 0}
+	both := func(bytes int64) held { return held{bytes, bytes} }
+	base := use{available: 1000, pods: both(100), host: 0}
 	for name, c := range map[string]struct {
 		now  use
 		want int64
 	}{
-		"a pod takes memory":                  {use{700, 400, 0}, 0},
-		"a process of the bench takes it":     {use{700, 100, 300}, 0},
-		"a build takes it":                    {use{700, 100, 0}, -300},
-		"a build gives it back beside a leak": {use{900, 400, 0}, 200},
+		"a pod takes memory":                        {use{700, both(400), 0}, 0},
+		"a process of the bench takes it":           {use{700, both(100), 300}, 0},
+		"a build takes it":                          {use{700, both(100), 0}, -300},
+		"a build gives it back beside a leak":       {use{900, both(400), 0}, 200},
+		"a pod takes memory, its kinds are late":    {use{700, held{100, 400}, 0}, 0},
+		"a pod ends, its kinds are late":            {use{1100, held{100, 0}, 0}, 0},
+		"a pod reads files, its page cache is late": {use{1000, held{100, 400}, 0}, 0},
+		"a build beside a pod whose kinds are late": {use{600, held{100, 400}, 0}, -100},
 	} {
 		if got := base.foreign(c.now); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

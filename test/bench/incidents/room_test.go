@@ -12,23 +12,24 @@ func TestRoomOfBothVersions(t *testing.T) {
 	for name, c := range map[string]struct {
 		room           *room
 		files          map[string]string
-		left, held     int64
+		left           int64
+		held           held
 		limit, nothing string
 	}{
 		"v1": {
 			room: &room{},
 			files: map[string]string{
-				"memory.stat": "inactive_file 1\ntotal_inactive_file 3000\ntotal_rss 5000\ntotal_shmem 600\n", "memory.usage_in_bytes": "13000\n",
+				"memory.stat": "inactive_file 1\ntotal_inactive_file 3000\ntotal_rss 5000\ntotal_cache 8600\ntotal_shmem 600\n", "memory.usage_in_bytes": "13000\n",
 				"memory.kmem.usage_in_bytes": "70\n",
 			},
-			left: 81920 - 10000, held: 5670, limit: "memory.limit_in_bytes", nothing: "-1",
+			left: 81920 - 10000, held: held{5670, 5000}, limit: "memory.limit_in_bytes", nothing: "-1",
 		},
 		"v2": {
 			room: &room{unified: true},
 			files: map[string]string{
-				"memory.stat": "anon 5000\nfile 9\nshmem 600\ninactive_file 3000\nslab_unreclaimable 40\npagetables 20\nkernel_stack 10\n", "memory.current": "13000\n",
+				"memory.stat": "anon 5000\nfile 7600\nshmem 600\ninactive_file 3000\nslab_reclaimable 400\nslab_unreclaimable 40\npagetables 20\nkernel_stack 10\n", "memory.current": "13000\n",
 			},
-			left: 81920 - 10000, held: 5670, limit: "memory.max", nothing: "max",
+			left: 81920 - 10000, held: held{5670, 5600}, limit: "memory.max", nothing: "max",
 		},
 	} {
 		r := c.room
@@ -44,7 +45,7 @@ func TestRoomOfBothVersions(t *testing.T) {
 		left, err := r.podsLeft()
 		held, unread := r.pods()
 		if err != nil || unread != nil || left != c.left || held != c.held || r.stillLimited() != nil {
-			t.Errorf("%s: %d left, %d held, %v, %v, %v", name, left, held, err, unread, r.stillLimited())
+			t.Errorf("%s: %d left, %v held, %v, %v, %v", name, left, held, err, unread, r.stillLimited())
 		}
 		if err := r.limit(-1); err != nil {
 			t.Fatal(err)

@@ -164,7 +164,7 @@ func (t *turn) place(ctx context.Context, seed int) error {
 	if err := t.safe(); err != nil {
 		return err
 	}
-	return t.room.limit(held + distance)
+	return t.room.limit(held.byKind + distance)
 }
 
 // incident does the scenario's steps and measures until it is over.
