@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"os"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
 )
 
@@ -25,17 +25,15 @@ func (d *daemon) remember(options *agent.Options) {
 		d.logger.Warn("starting without a state, and none is written", zap.Error(err))
 		return
 	}
-	own := state.Identity{BootID: bootID}
-	failed := func(what state.Failure, err error) { d.recorder.Failed(string(what), err) }
-	options.Memory = state.NewStore(state.Options{Dir: dir, Identity: own, Now: time.Now, OnFailure: failed})
-	options.Remembered = d.loadState(dir, own)
+	options.Memory = state.NewStore(dir, bootID, func(err error) { d.recorder.Failed(record.FailedState, err) })
+	options.Remembered = d.loadState(dir, bootID)
 }
 
 // loadState returns the state of the previous container; nil where there is none, and the
 // start is then a careful one.
-func (d *daemon) loadState(dir string, own state.Identity) *agent.State {
+func (d *daemon) loadState(dir, bootID string) *agent.State {
 	var kept agent.State
-	err := state.Load(dir, own, time.Now(), &kept)
+	err := state.Load(dir, bootID, &kept)
 	switch {
 	case err == nil:
 		d.logger.Info("going on with the state of the container before",

@@ -24,7 +24,7 @@ func booted(t *testing.T, bootID string) (root, dir string) {
 // The use of the state directory at startup, in one line of the log.
 func TestStateDirectoryAtTheStart(t *testing.T) {
 	t.Parallel()
-	whole, err := state.Encode(agent.State{}, state.Identity{BootID: "boot-1"}, time.Now())
+	whole, err := state.Encode(agent.State{}, "boot-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestStateIsWrittenAtTheEnd(t *testing.T) {
 	limit, poll := patience(t), time.NewTicker(10*time.Millisecond)
 	defer poll.Stop()
 	for {
-		err := state.Load(dir, state.Identity{BootID: "boot-1"}, time.Now(), &agent.State{})
+		err := state.Load(dir, "boot-1", &agent.State{})
 		if err == nil {
 			return
 		}

@@ -22,7 +22,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-func thisBoot() state.Identity { return state.Identity{BootID: "boot"} }
+const thisBoot = "boot"
 
 // inDoubtOn returns a request whose outcome is not known, about a filesystem.
 func inDoubtOn(uid string, device uint64) *decide.InDoubt {
@@ -69,12 +69,12 @@ func TestStateIsTheSameFromAFile(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		want := randomState(rand.New(rand.NewPCG(seed, 1)), 8)
-		text, err := state.Encode(want, thisBoot(), noon())
+		text, err := state.Encode(want, thisBoot)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got State
-		if err := state.Decode(text, thisBoot(), noon(), &got); err != nil {
+		if err := state.Decode(text, thisBoot, &got); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(pressure.Amounts{}, pressure.Quantity{}), cmpopts.IgnoreUnexported(rank.Entry{})); diff != "" {
@@ -87,23 +87,23 @@ func TestStateIsTheSameFromAFile(t *testing.T) {
 // takes again, and no victim is of the future.
 func FuzzRestore(f *testing.F) {
 	for seed := range uint64(5) {
-		text, err := state.Encode(randomState(rand.New(rand.NewPCG(seed, 1)), 1), thisBoot(), noon())
+		text, err := state.Encode(randomState(rand.New(rand.NewPCG(seed, 1)), 1), thisBoot)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(text)
 	}
-	f.Add([]byte(`{"version":3,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"inFlight":{"victims":[{"phase":"requested"},{"phase":"requested","request":{}},{"phase":"gone"},{}]}}}`))
+	f.Add([]byte(`{"version":3,"bootID":"boot","state":{"inFlight":{"victims":[{"phase":"requested"},{"phase":"requested","request":{}},{"phase":"gone"},{}]}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var got State
-		if state.Decode(text, thisBoot(), noon(), &got) != nil {
+		if state.Decode(text, thisBoot, &got) != nil {
 			return
 		}
-		again, err := state.Encode(got, thisBoot(), noon())
+		again, err := state.Encode(got, thisBoot)
 		if err != nil {
 			return // a time that JSON cannot write
 		}
-		if err = state.Decode(again, thisBoot(), noon(), &State{}); err != nil {
+		if err = state.Decode(again, thisBoot, &State{}); err != nil {
 			t.Errorf("what was decoded is not decoded again: %v", err)
 		}
 		a := newBenchAgent(t, newBenchNode(1, 100))
@@ -178,7 +178,7 @@ func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
 // BenchmarkSave writes a full state, as before a request: 64 victims in flight, and all of 110 pods
 // refused. Run it with TMPDIR on tmpfs, as the state directory of the shipped manifest is.
 func BenchmarkSave(b *testing.B) {
-	store := state.NewStore(state.Options{Dir: b.TempDir(), Identity: thisBoot(), Now: noon, OnFailure: func(state.Failure, error) {}})
+	store := state.NewStore(b.TempDir(), thisBoot, func(error) {})
 	s := randomState(rand.New(rand.NewPCG(2, 2)), 8)
 	victim := s.InFlight.Victims[0]
 	s.InFlight.Victims = nil
@@ -189,7 +189,7 @@ func BenchmarkSave(b *testing.B) {
 	for i := range 110 {
 		s.Cooldown.Waits[cooldown.Key{Kind: "pod", Of: "shop", Name: fmt.Sprintf("6f0b4d0e-3c1f-4b52-9b0f-%012d", i)}] = cooldown.Wait{Until: noon(), Count: 3, Why: evict.BlockedByBudget, PDB: "checkout"}
 	}
-	text, err := state.Encode(s, thisBoot(), noon())
+	text, err := state.Encode(s, thisBoot)
 	if err != nil {
 		b.Fatal(err)
 	}

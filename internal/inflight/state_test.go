@@ -16,13 +16,13 @@ import (
 // comes back from a file, and the requests that were given up.
 func restarted(t *testing.T, before *Tracker, now time.Time) (*Tracker, []*decide.InDoubt) {
 	t.Helper()
-	boot := state.Identity{BootID: "boot"}
-	text, err := state.Encode(before.Export(), boot, now)
+	const boot = "boot"
+	text, err := state.Encode(before.Export(), boot)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var kept State
-	if err := state.Decode(text, boot, now, &kept); err != nil {
+	if err := state.Decode(text, boot, &kept); err != nil {
 		t.Fatal(err)
 	}
 	next := New(before.options)

@@ -7,14 +7,17 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/evictd/evictd/internal/measure"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// FailedWatch is, for [Recorder.Failed], listing or watching the node's pods. What else fails is a reading of
-// [Sources], a write of [state.Failures] and [taint.Failure].
-const FailedWatch = "Watch"
+// What fails, for [Recorder.Failed], besides a reading of [Sources] and [taint.Failure].
+const (
+	// FailedWatch is listing or watching the node's pods.
+	FailedWatch = "Watch"
+	// FailedState is a write of the state file that failed or was slow.
+	FailedState = "State"
+)
 
 // SourceHost is what the host's memory is used by besides the pods.
 const SourceHost = "Host"
@@ -31,8 +34,8 @@ func Sources() []string {
 	}
 }
 
-// Failed counts a failure of one of the kinds above, and logs it about once a minute while it goes on;
-// err is nil where a write was only slow. Failed readings of signals are counted by [Recorder.Sample].
+// Failed counts a failure of one of the kinds above, and logs it about once a minute while it goes on.
+// Failed readings of signals are counted by [Recorder.Sample].
 func (r *Recorder) Failed(what string, err error) {
 	message, line := "reading failed", fields{zap.Error(err)}
 	switch what {
@@ -42,9 +45,9 @@ func (r *Recorder) Failed(what string, err error) {
 	case taint.Failure:
 		message = "tainting the node failed"
 		r.metrics.taintErrors.WithLabelValues().Inc()
-	case string(state.WriteFailed), string(state.WriteSlow):
-		message, line = "writing the state file failed or was slow", append(line, zap.String("reason", what))
-		r.metrics.stateFailures.WithLabelValues(what).Inc()
+	case FailedState:
+		message = "writing the state file failed or was slow"
+		r.metrics.stateFailures.WithLabelValues().Inc()
 	default:
 		line = append(line, zap.String("source", what))
 		if !slices.Contains(Sources(), what) {

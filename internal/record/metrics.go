@@ -9,7 +9,6 @@ import (
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -126,7 +125,7 @@ func (m *metrics) ofItself() {
 	m.apiErrors = m.counter("api_errors_total", "Requests to the API server without success, each attempt, refusals included; None is no answer.",
 		labelOf("request", APIRequests()...), labelOf("code", codes()...))
 	m.taintErrors = m.counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again.")
-	m.stateFailures = m.counter("state_write_failures_total", "Writes of the state file that failed, or took more than 50 ms.", labelOf("reason", state.Failures()...))
+	m.stateFailures = m.counter("state_write_failures_total", "Writes of the state file that failed, or took more than 50 ms.")
 	m.build = m.gauge("build_info", "1, with the version as labels.", label{name: "version"}, label{name: "go_version"})
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -430,7 +429,7 @@ func ownStories() []story {
 			r.Refused(errors.New("x"), "")
 		}},
 		{"each failure is counted, and logged once a minute with how many were not", func(r *rig) {
-			for _, what := range []string{record.FailedWatch, taint.Failure, string(state.WriteSlow), string(state.WriteFailed), "Usage", "a source without a name"} {
+			for _, what := range []string{record.FailedWatch, taint.Failure, record.FailedState, "Usage", "a source without a name"} {
 				for range 3 {
 					r.Failed(what, errors.New("planted"))
 				}

@@ -61,11 +61,11 @@ type File struct {
 	err   error
 }
 
-func bootOfFile() state.Identity { return state.Identity{BootID: "boot"} }
+const bootOfFile = "boot"
 
 // Save implements [agent.Memory].
 func (f *File) Save(s any) func() {
-	text, err := state.Encode(s, bootOfFile(), time.Now())
+	text, err := state.Encode(s, bootOfFile)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err == nil {
@@ -86,7 +86,7 @@ func (f *File) Load() (*agent.State, error) {
 		return nil, f.err
 	}
 	s := &agent.State{}
-	return s, state.Decode(f.text, bootOfFile(), time.Now(), s)
+	return s, state.Decode(f.text, bootOfFile, s)
 }
 
 // Copy returns the file as it is now, for a process that is killed at this moment.

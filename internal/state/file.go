@@ -16,7 +16,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,18 +35,8 @@ const version = 3
 // kept there. A node of 110 pods needs a quarter of it.
 const MaxSize = 256 << 10
 
-// futureTolerance is how far in the future a file may have been written: a clock that is being
-// corrected is set back by less.
-const futureTolerance = time.Minute
-
-// Identity says which boot a file belongs to, and so which machine: two never have one boot ID.
-type Identity struct {
-	// BootID is the kernel's, which each boot makes anew.
-	BootID string `json:"bootID"`
-}
-
-// BootID returns the ID of this boot, below the directory at which the host's /proc is
-// mounted; "" is /.
+// BootID returns the ID of this boot, which the kernel makes anew for each, below the directory at which
+// the host's /proc is mounted; "" is /. It says which machine a file belongs to too: two never have one.
 func BootID(hostRoot string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("/", hostRoot, "proc/sys/kernel/random/boot_id")) //nolint:gosec // the root is an argument of the administrator's
 	if err != nil {
@@ -62,39 +51,35 @@ func BootID(hostRoot string) (string, error) {
 
 // document is the file.
 type document struct {
-	Identity
-
-	Version int             `json:"version"`
-	Written time.Time       `json:"written"`
-	State   json.RawMessage `json:"state"`
+	BootID  string `json:"bootID"`
+	Version int    `json:"version"`
+	State   any    `json:"state"`
 }
 
-// Load reads the state in a directory into a value of the type that was saved. An error says why the
-// file is not used: nothing is known then of what was before. It is an [os.ErrNotExist] where there is
-// none, as at a pod's first start.
-func Load(dir string, own Identity, now time.Time, into any) error {
-	file, err := os.Open(filepath.Join(dir, FileName)) //nolint:gosec // the directory is an argument of the administrator's
+// Load reads the state in a directory, of this boot, into a value of the type that was saved. An error says
+// why the file is not used: nothing is known then of what was before. It is an [os.ErrNotExist] where there
+// is none, as at a pod's first start.
+func Load(dir, bootID string, into any) error {
+	text, err := os.ReadFile(filepath.Join(dir, FileName)) //nolint:gosec // the directory is an argument of the administrator's
 	if err != nil {
 		return fmt.Errorf("reading the state file: %w", err)
 	}
-	defer func() { _ = file.Close() }() // it was read
-	text, err := io.ReadAll(io.LimitReader(file, 2*MaxSize))
-	if err != nil {
-		return fmt.Errorf("reading the state file: %w", err)
-	}
-	return Decode(text, own, now, into)
+	return Decode(text, bootID, into)
 }
 
 // Decode reads the state in a file's text, strictly: what evictd did not write is refused as a whole,
-// and so is what belongs to another boot or the future.
-func Decode(text []byte, own Identity, now time.Time, into any) error {
-	var d document
+// and so is what belongs to another version or another boot.
+func Decode(text []byte, bootID string, into any) error {
+	var body json.RawMessage
+	d := document{State: &body}
 	err := unmarshal(text, &d)
-	if err == nil || d.Version > 0 && d.Version != version {
-		err = d.belongs(own, now)
-	}
-	if err == nil {
-		err = unmarshal(d.State, into)
+	switch {
+	case (err == nil || d.Version > 0) && d.Version != version: // the fields of another one may be unknown
+		err = fmt.Errorf("it has version %d, and this evictd reads version %d", d.Version, version)
+	case err == nil && d.BootID != bootID:
+		err = fmt.Errorf("it is of boot %q, and this is %q", d.BootID, bootID)
+	case err == nil:
+		err = unmarshal(body, into)
 	}
 	if err != nil {
 		return fmt.Errorf("decoding the state file: %w", err)
@@ -107,26 +92,9 @@ func unmarshal(text []byte, into any) error {
 	return errors.Join(append(strict, err)...)
 }
 
-// belongs returns an error unless the file is of this version and this boot, and not of the future.
-func (d *document) belongs(own Identity, now time.Time) error {
-	switch ahead := d.Written.Sub(now); {
-	case d.Version != version:
-		return fmt.Errorf("it has version %d, and this evictd reads version %d", d.Version, version)
-	case d.BootID != own.BootID:
-		return fmt.Errorf("it is of boot %q, and this is %q", d.BootID, own.BootID)
-	case ahead > futureTolerance:
-		return fmt.Errorf("it was written %v in the future", ahead.Round(time.Second))
-	}
-	return nil
-}
-
 // Encode returns the text of a file with that state. More than [MaxSize] bytes are an error.
-func Encode(state any, own Identity, now time.Time) ([]byte, error) {
-	body, err := json.Marshal(state)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the state: %w", err)
-	}
-	text, err := json.Marshal(document{Identity: own, Version: version, Written: now, State: body})
+func Encode(state any, bootID string) ([]byte, error) {
+	text, err := json.Marshal(document{BootID: bootID, Version: version, State: state})
 	if err == nil && len(text) > MaxSize {
 		err = fmt.Errorf("it has %d bytes, and %d are kept at most", len(text), MaxSize)
 	}

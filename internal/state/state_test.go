@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-func thisBoot() Identity { return Identity{BootID: "boot"} }
+const thisBoot = "boot"
 
 // note is what a test keeps.
 type note struct {
@@ -27,11 +26,11 @@ func aNote() note { return note{"kept", noon()} }
 
 func newStore(t *testing.T, dir string) *Store {
 	t.Helper()
-	return NewStore(Options{Dir: dir, Identity: thisBoot(), Now: noon, OnFailure: func(f Failure, err error) {
-		if f == WriteFailed {
-			t.Errorf("%s: %v", f, err)
+	return NewStore(dir, thisBoot, func(err error) {
+		if !strings.Contains(err.Error(), "longer than") {
+			t.Error(err)
 		}
-	}})
+	})
 }
 
 // saved saves a state and returns once the writer has ended: on a slow machine Save does not wait for it.
@@ -47,7 +46,7 @@ func saved(s *Store, state any) {
 // loaded returns what is in a directory.
 func loaded(t *testing.T, dir string) (got note) {
 	t.Helper()
-	if err := Load(dir, thisBoot(), noon(), &got); err != nil {
+	if err := Load(dir, thisBoot, &got); err != nil {
 		t.Fatal(err)
 	}
 	return got
@@ -64,33 +63,29 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 
 func TestWhatIsNotUsedAndWhy(t *testing.T) {
 	t.Parallel()
-	text, err := Encode(aNote(), thisBoot(), noon())
+	text, err := Encode(aNote(), thisBoot)
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := string(text)
 	replaced := func(old, by string) string { return strings.Replace(whole, old, by, 1) }
 	for name, test := range map[string]struct {
-		text string
-		own  Identity
-		now  time.Time
-		want string // in the error; "" is none
+		text, own string
+		want      string // in the error; "" is none
 	}{
-		"empty":                     {"", thisBoot(), noon(), "decoding the state file: "},
-		"cut":                       {whole[:len(whole)/2], thisBoot(), noon(), "decoding the state file: "},
-		"cut at its last character": {whole[:len(whole)-1], thisBoot(), noon(), "decoding the state file: "},
-		"more after it":             {whole + "{}", thisBoot(), noon(), "decoding the state file: "},
-		"an unknown field":          {replaced(`"bootID"`, `"color":1,"bootID"`), thisBoot(), noon(), `unknown field "color"`},
-		"an unknown field inside":   {replaced(`"at"`, `"color":1,"at"`), thisBoot(), noon(), `unknown field "color"`},
-		"a field twice":             {replaced(`"bootID"`, `"bootID":"boot","bootID"`), thisBoot(), noon(), `duplicate field "bootID"`},
-		"another case":              {replaced(`"bootID"`, `"bootid"`), thisBoot(), noon(), `unknown field "bootid"`},
-		"another version":           {replaced(`"version":3`, `"version":2,"more":1`), thisBoot(), noon(), "it has version 2, and this evictd reads version 3"},
-		"no version":                {replaced(`"version":3,`, ""), thisBoot(), noon(), "it has version 0"},
-		"too large":                 {strings.Repeat(" ", 2*MaxSize) + whole, thisBoot(), noon(), "decoding the state file: "},
-		"another boot":              {whole, Identity{BootID: "another"}, noon(), `it is of boot "boot", and this is "another"`},
-		"from the future":           {whole, thisBoot(), noon().Add(-futureTolerance - time.Second), "it was written 1m1s in the future"},
-		"a corrected clock":         {whole, thisBoot(), noon().Add(-futureTolerance), ""},
-		"as it was":                 {whole, thisBoot(), noon().Add(time.Hour), ""},
+		"empty":                     {"", thisBoot, "decoding the state file: "},
+		"cut":                       {whole[:len(whole)/2], thisBoot, "decoding the state file: "},
+		"cut at its last character": {whole[:len(whole)-1], thisBoot, "decoding the state file: "},
+		"more after it":             {whole + "{}", thisBoot, "decoding the state file: "},
+		"an unknown field":          {replaced(`"bootID"`, `"color":1,"bootID"`), thisBoot, `unknown field "color"`},
+		"an unknown field inside":   {replaced(`"at"`, `"color":1,"at"`), thisBoot, `unknown field "color"`},
+		"a field twice":             {replaced(`"bootID"`, `"bootID":"boot","bootID"`), thisBoot, `duplicate field "bootID"`},
+		"another case":              {replaced(`"bootID"`, `"bootid"`), thisBoot, `unknown field "bootid"`},
+		"another version":           {replaced(`"version":3`, `"version":2,"more":1`), thisBoot, "it has version 2, and this evictd reads version 3"},
+		"no version":                {replaced(`"version":3,`, ""), thisBoot, "it has version 0"},
+		"another boot":              {whole, "another", `it is of boot "boot", and this is "another"`},
+		"nothing as its state":      {`{"bootID":"boot","version":3}`, thisBoot, "decoding the state file: "},
+		"as it was":                 {whole, thisBoot, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,12 +93,12 @@ func TestWhatIsNotUsedAndWhy(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, FileName), []byte(test.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			refused(t, Load(dir, test.own, test.now, &note{}), test.want)
+			refused(t, Load(dir, test.own, &note{}), test.want)
 		})
 	}
 	t.Run("missing", func(t *testing.T) {
 		t.Parallel()
-		if err := Load(t.TempDir(), thisBoot(), noon(), &note{}); !errors.Is(err, os.ErrNotExist) {
+		if err := Load(t.TempDir(), thisBoot, &note{}); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%v, want that it is not there", err)
 		}
 	})
@@ -113,7 +108,7 @@ func TestWhatIsNotUsedAndWhy(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, FileName), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, Load(dir, thisBoot(), noon(), &note{}), "reading the state file: ")
+		refused(t, Load(dir, thisBoot, &note{}), "reading the state file: ")
 	})
 }
 
@@ -127,7 +122,7 @@ func refused(t *testing.T, err error, want string) {
 
 func TestAStateThatIsTooLargeIsNotWritten(t *testing.T) {
 	t.Parallel()
-	if _, err := Encode(note{Text: strings.Repeat("o", MaxSize)}, thisBoot(), noon()); err == nil || !strings.Contains(err.Error(), "are kept at most") {
+	if _, err := Encode(note{Text: strings.Repeat("o", MaxSize)}, thisBoot); err == nil || !strings.Contains(err.Error(), "are kept at most") {
 		t.Errorf("%v, want that it is too large", err)
 	}
 }
@@ -141,18 +136,12 @@ func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil { // opening it hangs until there is a reader
 		t.Fatal(err)
 	}
-	failures, late := make(chan Failure, 10), atomic.Bool{}
-	s := NewStore(Options{Dir: dir, Identity: thisBoot(), OnFailure: func(f Failure, _ error) { failures <- f }, Now: func() time.Time {
-		if late.Load() {
-			return noon().Add(Patience)
-		}
-		return noon()
-	}})
+	failures := make(chan error, 10)
+	s := NewStore(dir, thisBoot, func(err error) { failures <- err })
 	s.Save(note{})()
-	if got := <-failures; got != WriteSlow {
-		t.Errorf("the failure is %s, want %s", got, WriteSlow)
+	if got := <-failures; got.Error() != "it takes longer than 50ms" {
+		t.Errorf("the failure is %v, want that it is slow", got)
 	}
-	late.Store(true)
 	for _, text := range []string{"a", "b", "newest"} {
 		s.Save(note{Text: text})()
 	}
@@ -175,14 +164,11 @@ func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 
 func TestAWriteThatFailsIsTold(t *testing.T) {
 	t.Parallel()
-	failures := make(chan Failure, 10)
-	s := NewStore(Options{
-		Dir: filepath.Join(t.TempDir(), "missing"), Identity: thisBoot(), Now: noon,
-		OnFailure: func(f Failure, err error) {
-			if f == WriteFailed && err != nil {
-				failures <- f
-			}
-		},
+	failures := make(chan error, 10)
+	s := NewStore(filepath.Join(t.TempDir(), "missing"), thisBoot, func(err error) {
+		if errors.Is(err, os.ErrNotExist) {
+			failures <- err
+		}
 	})
 	s.Save(aNote())()
 	<-failures

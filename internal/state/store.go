@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,42 +13,17 @@ import (
 // take before it counts as slow. Pressure does not wait for a disk.
 const Patience = 50 * time.Millisecond
 
-// Failure says what went wrong with a write.
-type Failure string
-
-// The failures.
-const (
-	// WriteFailed: the file could not be written; the one before is still there.
-	WriteFailed Failure = "WriteFailed"
-	// WriteSlow: the write took, or takes, longer than [Patience].
-	WriteSlow Failure = "WriteSlow"
-)
-
-// Failures returns every failure, so that metrics can be created at start.
-func Failures() []Failure { return []Failure{WriteFailed, WriteSlow} }
-
-// Options are a store's.
-type Options struct {
-	// Dir is the directory of the file. It must be there.
-	Dir string
-	// Identity is this boot.
-	Identity Identity
-	// Now is the clock.
-	Now func() time.Time
-	// OnFailure is called with each write that failed, or was slow; then the error is nil. It is
-	// called from a goroutine of the store's.
-	OnFailure func(failure Failure, err error)
-}
-
 // Store writes states to the file, the newest only: one that comes while another is being
 // written takes the place of those that wait. It is safe for concurrent use.
 type Store struct {
-	mu      sync.Mutex
-	options Options
-	next    *waiting  // what is written next; nil when there is nothing
-	since   time.Time // since when a write has taken; zero when there is no writer
+	path, bootID string
+	onFailure    func(error)
 
-	written []byte // the state in the file; the writer's alone
+	mu    sync.Mutex
+	next  *waiting  // what is written next; nil when there is nothing
+	since time.Time // since when a write has taken; zero when there is no writer
+
+	written []byte // the file's text; the writer's alone
 }
 
 // waiting is a state that is to be written. Done is closed when it, or a newer one in its
@@ -59,9 +33,12 @@ type waiting struct {
 	done  chan struct{}
 }
 
-// NewStore returns a store that has written nothing. It starts no goroutine: the writer runs
-// while there is something to write.
-func NewStore(options Options) *Store { return &Store{options: options} }
+// NewStore returns a store that has written nothing, for a directory that must be there. OnFailure is called,
+// from a goroutine of the store's, with each write that failed, which leaves the file as it was, and with
+// each that takes longer than [Patience]. The writer runs only while there is something to write.
+func NewStore(dir, bootID string, onFailure func(error)) *Store {
+	return &Store{path: filepath.Join(dir, FileName), bootID: bootID, onFailure: onFailure}
+}
 
 // Save writes the state in place of the one before. It does not wait; what it returns waits until
 // the state was written, or could not be: for [Patience] at most, and not at all while a write takes
@@ -74,19 +51,17 @@ func (s *Store) Save(state any) (kept func()) {
 	}
 	s.next.state = state
 	if s.since.IsZero() {
-		s.since = s.options.Now()
+		s.since = time.Now()
 		go s.write()
 	}
-	if s.options.Now().Sub(s.since) >= Patience {
+	if time.Since(s.since) >= Patience {
 		return func() {}
 	}
 	done := s.next.done
 	return func() {
-		timer := time.NewTimer(Patience)
-		defer timer.Stop()
 		select {
 		case <-done:
-		case <-timer.C:
+		case <-time.After(Patience):
 		}
 	}
 }
@@ -94,11 +69,11 @@ func (s *Store) Save(state any) (kept func()) {
 // write writes what is next until there is nothing more.
 func (s *Store) write() {
 	for next := s.take(); next != nil; next = s.take() {
-		slow := time.AfterFunc(Patience, func() { s.options.OnFailure(WriteSlow, nil) }) // while it lasts: it may hang
+		slow := time.AfterFunc(Patience, func() { s.onFailure(fmt.Errorf("it takes longer than %v", Patience)) }) // it may hang
 		err := s.replace(next.state)
 		slow.Stop()
 		if err != nil {
-			s.options.OnFailure(WriteFailed, err)
+			s.onFailure(err)
 		}
 		close(next.done)
 	}
@@ -108,7 +83,7 @@ func (s *Store) write() {
 func (s *Store) take() (next *waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next, s.next, s.since = s.next, nil, s.options.Now()
+	next, s.next, s.since = s.next, nil, time.Now()
 	if next == nil {
 		s.since = time.Time{}
 	}
@@ -117,19 +92,12 @@ func (s *Store) take() (next *waiting) {
 
 // replace puts a state in place of the one before, unless it is the same.
 func (s *Store) replace(state any) error {
-	body, err := json.Marshal(state)
-	if err != nil {
-		return fmt.Errorf("encoding the state: %w", err)
+	text, err := Encode(state, s.bootID)
+	if err != nil || bytes.Equal(text, s.written) {
+		return err
 	}
-	if bytes.Equal(body, s.written) {
-		return nil
-	}
-	text, err := Encode(json.RawMessage(body), s.options.Identity, s.options.Now())
-	if err == nil {
-		err = Replace(filepath.Join(s.options.Dir, FileName), text)
-	}
-	if err == nil {
-		s.written = body
+	if err = Replace(s.path, text); err == nil {
+		s.written = text
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package evictdtest
 import (
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/evictd/evictd/internal/state"
 )
@@ -15,7 +14,7 @@ func EmptyState(dir, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := state.Encode(struct{}{}, state.Identity{BootID: boot}, time.Now())
+	text, err := state.Encode(struct{}{}, boot)
 	if err != nil {
 		return "", err
 	}
