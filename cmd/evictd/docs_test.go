@@ -12,6 +12,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 func readDoc(t *testing.T, path string) string {
@@ -52,7 +53,7 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 	t.Parallel()
 	const tenthMi = 1<<20/10 + 1 // the sample's figures are rounded
 	running := func(namespace, name, owner string, used, request int64) status.Pod {
-		return status.Pod{Memory: &status.Memory{Anonymous: used}, Pod: &nodepods.Pod{
+		return status.Pod{Usage: &usage.Pod{Anonymous: used}, Pod: nodepods.Pod{
 			Namespace: namespace, Name: name, UID: name, Owner: owner, MemoryRequest: request, GraceSeconds: 30, Created: time.Unix(1, 0),
 		}}
 	}

@@ -38,13 +38,13 @@ func newRankCommand() *cobra.Command {
 	f.StringVar(&flags.snapshot, "snapshot", "", "rank a saved document, without a cluster; - reads it from stdin")
 	f.StringVar(&flags.config, "config", "", "with --snapshot, rank by this configuration file")
 	complete(cmd, "why")
-	complete(cmd, "signal", rankable()...)
+	complete(cmd, "signal", signalNames()...)
 	return cmd
 }
 
-// rankable returns the names of the signals that pods can be ranked for.
-func rankable() (names []string) {
-	for _, signal := range status.Rankable() {
+// signalNames returns the names of the signals.
+func signalNames() (names []string) {
+	for _, signal := range pressure.Signals() {
 		names = append(names, signal.String())
 	}
 	return names
@@ -56,10 +56,11 @@ func (f *rankFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError(err)
 	}
-	d, text, err := f.open(cmd, signal)
+	d, text, err := f.open(cmd, signal.OnDisk() || f.save != "")
 	if err != nil {
 		return err
 	}
+	d.Rank(signal)
 	for _, note := range []string{d.PodsUnknown, d.UsageUnread} {
 		if note != "" {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "evictd: %s\n", wording.OneLine(note)) // the last place to report to
@@ -94,17 +95,18 @@ func (f *rankFlags) check(changed func(string) bool) (pressure.Signal, error) {
 			return 0, errors.New(mistake.text)
 		}
 	}
-	signal, err := status.SignalOf(f.signal)
+	signal, err := pressure.ParseSignal(f.signal)
 	if err != nil {
-		return 0, fmt.Errorf("--signal %w", err)
+		return 0, fmt.Errorf("--signal: %w", err)
 	}
 	return signal, nil
 }
 
-// open returns the document to rank, and its text where the running evictd made it.
-func (f *rankFlags) open(cmd *cobra.Command, signal pressure.Signal) (*status.Document, []byte, error) {
+// open returns the document to rank, with the pods' disk use if it is to have that, and its text where the running
+// evictd made it.
+func (f *rankFlags) open(cmd *cobra.Command, disk bool) (*status.Document, []byte, error) {
 	if f.snapshot == "" {
-		return askStatus(cmd.Context(), f.address, &status.Query{Signal: f.signal, Disk: signal.OnDisk() || f.save != ""})
+		return askStatus(cmd.Context(), f.address, disk)
 	}
 	file := cmd.InOrStdin()
 	if f.snapshot != standardStream {
@@ -122,7 +124,6 @@ func (f *rankFlags) open(cmd *cobra.Command, signal pressure.Signal) (*status.Do
 	if err != nil {
 		return nil, nil, fmt.Errorf("--snapshot %s: %w", f.snapshot, err)
 	}
-	d.Rank(signal)
 	return d, nil, nil
 }
 

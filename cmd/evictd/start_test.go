@@ -133,7 +133,7 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	r.write(memoryOnly)
 	e.await("configuration applied")
 	code, page := r.page("/debug/status")
-	if d, err := status.Read(strings.NewReader(page)); code != http.StatusOK || err != nil || d.NodeName != "node-1" || d.Summary.Mode == "" {
+	if d, err := status.Read(strings.NewReader(page)); code != http.StatusOK || err != nil || d.NodeName != "node-1" || d.Ranking == nil {
 		t.Errorf("/debug/status: %d, %v: %s", code, err, page)
 	}
 	e.stop()

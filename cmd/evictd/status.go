@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ func newStatusCommand() *cobra.Command {
 	address, output := "", formatTable
 	const short = "Print what the evictd of this pod knows: signals, what is in flight, who is next, back-offs, decisions"
 	cmd := newCommand("status", short, func(cmd *cobra.Command) error {
-		d, text, err := askStatus(cmd.Context(), address, &status.Query{})
+		d, text, err := askStatus(cmd.Context(), address, false)
 		if err != nil {
 			return err
 		}
@@ -50,14 +51,14 @@ func addAddress(flags *pflag.FlagSet, address *string) {
 	flags.StringVar(address, "http-bind-address", "", "where evictd serves its pages; that of the container's evictd when left out, else "+defaultAddress)
 }
 
-// askStatus asks the running evictd for its document, and returns its text too.
-func askStatus(ctx context.Context, address string, q *status.Query) (*status.Document, []byte, error) {
+// askStatus asks the running evictd for its document, with the pods' disk use or without, and returns its text too.
+func askStatus(ctx context.Context, address string, disk bool) (*status.Document, []byte, error) {
 	if address == "" {
 		address = addressOf("/proc/1/cmdline")
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	text, err := fetch(ctx, "http://"+address+status.Path+"?"+q.String())
+	text, err := fetch(ctx, "http://"+address+status.Path+"?disk="+strconv.FormatBool(disk))
 	if err != nil {
 		return nil, nil, fmt.Errorf("asking evictd at %s: %w; run this in the pod of a running evictd, or name where it serves by --http-bind-address", address, err)
 	}
@@ -101,23 +102,18 @@ func addressOf(commandLine string) string {
 }
 
 // status returns the document of this evictd, for those who ask it.
-func (d *daemon) status(ctx context.Context, q *status.Query) (*status.Document, error) {
+func (d *daemon) status(ctx context.Context, disk bool) (*status.Document, error) {
 	if refused := d.refused.Load(); refused.atStart() == insteadIdle {
 		return nil, refused.ready()
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, loopTimeout, fmt.Errorf("no answer within %v", loopTimeout))
 	defer cancel()
-	document, err := d.agent.Status(ctx, q.Disk)
+	document, err := d.agent.Status(ctx, disk)
 	if err != nil {
 		return nil, err
 	}
 	document.EvictdVersion, document.Revision, document.NodeName = buildVersion(), revision, d.flags.nodeName
 	document.Configuration, document.Decisions = d.inForce.Load(), d.recorder.LastDecisions()
-	signal, err := status.SignalOf(q.Signal)
-	if err != nil {
-		signal = document.Short()
-	}
-	document.Rank(signal)
-	document.Summarize()
+	document.Rank(document.Short())
 	return document, nil
 }

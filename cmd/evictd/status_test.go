@@ -37,15 +37,15 @@ func TestCommandsAskTheRunningEvictd(t *testing.T) {
 		args        []string
 		query, want string
 	}{
-		{[]string{"status"}, "/debug/status?disk=false&signal=", "worker-1"},
+		{[]string{"status"}, "/debug/status?disk=false", "worker-1"},
 		// An address of all interfaces is reached from inside.
-		{[]string{"status", "--http-bind-address", ":" + port}, "/debug/status?disk=false&signal=", "worker-1"},
-		{[]string{"status", "--http-bind-address", "0.0.0.0:" + port}, "/debug/status?disk=false&signal=", "worker-1"},
-		{[]string{"status", "-o", "json"}, "/debug/status?disk=false&signal=", `"kind": "NodeStatus"`},
-		{[]string{"rank", "--why", "shop/web-6b7c9-9s2hw"}, "/debug/status?disk=false&signal=memory.available", "It is candidate 4 of 8."},
-		{[]string{"rank", "--signal=nodefs.available", "--why=shop/cache-0"}, "/debug/status?disk=true&signal=nodefs.available", "shop/cache-0 on node"},
-		{[]string{"rank", "--save=-"}, "/debug/status?disk=true&signal=memory.available", `"kind": "NodeStatus"`},
-		{[]string{"rank", "--save", saved, "--why=shop/cache-0"}, "/debug/status?disk=true&signal=memory.available", "shop/cache-0 on node"},
+		{[]string{"status", "--http-bind-address", ":" + port}, "/debug/status?disk=false", "worker-1"},
+		{[]string{"status", "--http-bind-address", "0.0.0.0:" + port}, "/debug/status?disk=false", "worker-1"},
+		{[]string{"status", "-o", "json"}, "/debug/status?disk=false", `"kind": "NodeStatus"`},
+		{[]string{"rank", "--why", "shop/web-6b7c9-9s2hw"}, "/debug/status?disk=false", "It is candidate 4 of 8."},
+		{[]string{"rank", "--signal=nodefs.available", "--why=shop/cache-0"}, "/debug/status?disk=true", "shop/cache-0 on node"},
+		{[]string{"rank", "--save=-"}, "/debug/status?disk=true", `"kind": "NodeStatus"`},
+		{[]string{"rank", "--save", saved, "--why=shop/cache-0"}, "/debug/status?disk=true", "shop/cache-0 on node"},
 	} {
 		code, stdout, stderr := call(t, slices.Concat(test.args[:1], []string{"--http-bind-address", address}, test.args[1:])...)
 		asked := (*queries)[len(*queries)-1]
@@ -61,7 +61,7 @@ func TestCommandsAskTheRunningEvictd(t *testing.T) {
 // Where evictd has no answer the command says what to do in one line.
 func TestCommandsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	busy := serving(t, status.Handler(func(context.Context, *status.Query) (*status.Document, error) {
+	busy := serving(t, status.Handler(func(context.Context, bool) (*status.Document, error) {
 		return nil, os.ErrDeadlineExceeded
 	}))
 	const want = "it answers 503: i/o timeout; run this in the pod"

@@ -48,8 +48,8 @@ func expected(u *usage.Pod, definition pressure.MemoryDefinition) pressure.Amoun
 // WholeStall is more than any window can hold, in microseconds.
 const WholeStall = int64(time.Hour / time.Microsecond)
 
-// cgroupUse is what a pod's cgroup says for a signal.
-func cgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) decide.Use {
+// CgroupUse returns what a pod's cgroup says for a signal.
+func CgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) decide.Use {
 	amount, known := amountOf(signal, definition, u)
 	return decide.Use{
 		Value: amount, Known: known && !u.Unused, Emptied: u.Unused, Expected: expected(u, definition),
@@ -66,12 +66,12 @@ func CgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, po
 	uses := &decide.Uses{ByUID: make(map[string]decide.Use, len(pods)), Unlisted: map[string]decide.Use{}}
 	for _, pod := range pods {
 		if u := byCgroup[pod.CgroupUID]; u != nil {
-			uses.ByUID[pod.UID] = cgroupUse(signal, definition, u)
+			uses.ByUID[pod.UID] = CgroupUse(signal, definition, u)
 			delete(byCgroup, pod.CgroupUID)
 		}
 	}
 	for uid, u := range byCgroup {
-		uses.Unlisted[uid] = cgroupUse(signal, definition, u)
+		uses.Unlisted[uid] = CgroupUse(signal, definition, u)
 	}
 	return uses
 }

@@ -27,7 +27,7 @@ func TestAmountIsWhatIsExpected(t *testing.T) {
 		{pressure.MemoryStall, pressure.WorkingSet, 1000},
 		{pressure.PIDAvailable, pressure.Kernel, 7},
 	} {
-		use := cgroupUse(test.signal, test.definition, &pod)
+		use := CgroupUse(test.signal, test.definition, &pod)
 		frees := test.want
 		if test.signal == pressure.MemoryStall {
 			frees = WholeStall
@@ -36,7 +36,7 @@ func TestAmountIsWhatIsExpected(t *testing.T) {
 			t.Errorf("%s by %s: %+v, want %d", test.signal, test.definition, use, test.want)
 		}
 	}
-	if use := cgroupUse(pressure.PIDAvailable, pressure.Kernel, &usage.Pod{Anonymous: 1}); use.Known {
+	if use := CgroupUse(pressure.PIDAvailable, pressure.Kernel, &usage.Pod{Anonymous: 1}); use.Known {
 		t.Errorf("tasks that were not read are known: %+v", use)
 	}
 	if reclaim := (&usage.Pod{Anonymous: 100, Shared: 20, Kernel: 3}).Reclaim(); reclaim != 120 {

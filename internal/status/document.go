@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // APIVersion and Kind are what every document says it is.
@@ -38,14 +40,12 @@ type Document struct {
 	// time before the first.
 	Time     time.Time `json:"time"`
 	LastTick time.Time `json:"lastTick,omitzero"`
-	// Summary says the document in a line; its zero value is none.
-	Summary Summary `json:"summary,omitzero"`
 	// Enforcement says whether pods are evicted; its zero value is not known.
 	Enforcement Enforcement `json:"enforcement,omitzero"`
 	// Signals are those that have a threshold, as they were last read.
 	Signals []Signal `json:"signals,omitempty"`
 	// InFlight are the pods in flight, the oldest first.
-	InFlight []Victim `json:"inFlight,omitempty"`
+	InFlight []decide.Victim `json:"inFlight,omitempty"`
 	// BackOffs are all that keeps a request from being sent for now.
 	BackOffs []BackOff `json:"backOffs,omitempty"`
 	// Ranking is the order for one signal, and Unranked why there is none; "" where there is.
@@ -58,36 +58,16 @@ type Document struct {
 	Configuration *config.EvictdConfiguration `json:"configuration"`
 	// Self is evictd's own pod; the zero value is none.
 	Self nodepods.Self `json:"self,omitzero"`
-	// Pods are the node's, by namespace and name. PodsUnknown says why the list is not complete or
-	// too old; "" where it is neither. FinishedOmitted is how many more pods there are that have
-	// finished: see [MostFinished].
-	Pods            []Pod  `json:"pods"`
-	PodsUnknown     string `json:"podsUnknown,omitempty"`
-	FinishedOmitted int    `json:"finishedOmitted,omitempty"`
-	// UsageUnread says why pods lack Memory and Tasks; "" when all cgroups were read.
+	// Pods are the node's that have not finished, by namespace and name. PodsUnknown says why the list
+	// is not complete or too old; "" where it is neither.
+	Pods        []Pod  `json:"pods"`
+	PodsUnknown string `json:"podsUnknown,omitempty"`
+	// UsageUnread says why pods lack Usage; "" when all cgroups were read.
 	UsageUnread string `json:"usageUnread,omitempty"`
 	// DiskMeasured is when the pods' use of the disks was last measured, and the zero time where it was
 	// not; DiskUnmeasured says why then, "" where nothing asked for it.
 	DiskMeasured   time.Time `json:"diskMeasured,omitzero"`
 	DiskUnmeasured string    `json:"diskUnmeasured,omitempty"`
-}
-
-// MostFinished is how many finished pods a document lists; the others are counted. Such a pod is no
-// candidate, and a node may list thousands.
-const MostFinished = 256
-
-// Summary is the document in a line, for people; the wording may change. What is not known is
-// "unknown".
-type Summary struct {
-	// Mode is "acts", "dry run", "stopped" or "stop unknown".
-	Mode string `json:"mode"`
-	// Pressure names the signals under pressure, and those that could not be read.
-	Pressure string `json:"pressure"`
-	// Nearest is the signal that is nearest to one of its thresholds.
-	Nearest string `json:"nearestThreshold"`
-	// LastEviction is the last one among the decisions, LastTick how long ago the node was looked at.
-	LastEviction string `json:"lastEviction"`
-	LastTick     string `json:"lastTick"`
 }
 
 // Enforcement says whether pods are evicted.
@@ -124,38 +104,14 @@ type Signal struct {
 
 // Threshold is a line that a signal should not fall below.
 type Threshold struct {
-	// Kind is Hard or Soft, Written the threshold as the configuration has it.
-	Kind    string `json:"kind"`
-	Written string `json:"threshold"`
+	// Kind is Hard or Soft.
+	Kind string `json:"kind"`
 	// Line is where it lies, in the signal's unit; nil while the signal is not known.
 	Line *int64 `json:"line,omitempty"`
-	// GraceSeconds is how long it must be met before it holds.
-	GraceSeconds float64 `json:"graceSeconds,omitempty"`
 	// Since is when it was first met without a break, the zero time where it is not met; Holds says
 	// that it has been met for its grace period.
 	Since time.Time `json:"since,omitzero"`
 	Holds bool      `json:"holds,omitempty"`
-}
-
-// Victim is a pod in flight: its end is waited for.
-type Victim struct {
-	// Pod is namespace/name, or the UID where no pod of the list has it.
-	Pod string `json:"pod"`
-	UID string `json:"uid"`
-	// Signal is what it was evicted for; "" where others end it.
-	Signal string `json:"signal,omitempty"`
-	// InDoubt says that the request had no answer, so that its outcome is not known.
-	InDoubt bool `json:"inDoubt,omitempty"`
-	// DryRun says that it would have been evicted; Ended that it would have ended by now, and what it
-	// holds counts as reclaimed.
-	DryRun bool `json:"dryRun,omitempty"`
-	Ended  bool `json:"ended,omitempty"`
-	// Since is when its eviction was accepted, and Deadline when it should have ended; zero where
-	// that is not known.
-	Since    time.Time `json:"since,omitzero"`
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Expected is what its end should still free, by signal and in the signal's unit.
-	Expected pressure.Amounts `json:"expected,omitzero"`
 }
 
 // What backs off.
@@ -181,23 +137,13 @@ type BackOff struct {
 
 // Pod is a pod of the node with what it uses.
 type Pod struct {
-	*nodepods.Pod
+	nodepods.Pod
 
-	// Memory and Tasks are what its cgroup says: nil where it was not read, or is not known.
-	Memory *Memory `json:"memory,omitempty"`
-	Tasks  *int64  `json:"tasks,omitempty"`
+	// Usage is what its cgroup says; nil where it was not read.
+	Usage *usage.Pod `json:"usage,omitempty"`
 	// Disk is what it uses of the disks, by signal and in the signal's unit. A signal that is missing
 	// is not known.
 	Disk pressure.Amounts `json:"disk,omitzero"`
-}
-
-// Memory is what a pod's cgroup says of memory, in bytes, as in usage.Pod.
-type Memory struct {
-	WorkingSet int64 `json:"workingSet"`
-	Anonymous  int64 `json:"anonymous"`
-	Shared     int64 `json:"shared"`
-	// Kernel is nil when it is not known.
-	Kernel *int64 `json:"kernel,omitempty"`
 }
 
 // Ranking is the order of eviction for one signal: what `evictd rank -o json` prints.

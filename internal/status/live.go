@@ -47,7 +47,7 @@ func thresholdsOf(all []pressure.Threshold, verdict *pressure.Verdict, signal pr
 		if t.Signal != signal {
 			continue
 		}
-		one := Threshold{Kind: t.Kind(), Written: cmp.Or(t.Written, t.Quantity.String()), GraceSeconds: t.Grace.Seconds()}
+		one := Threshold{Kind: t.Kind()}
 		if now.State == pressure.Known {
 			one.Line = new(t.Quantity.Of(now.Capacity))
 		}
@@ -64,63 +64,33 @@ func thresholdsOf(all []pressure.Threshold, verdict *pressure.Verdict, signal pr
 	return thresholds
 }
 
-// AddPods adds the pods with what their cgroups say. Of those that have finished it leaves the most out. A
-// cgroup that uses nothing does not show what its pod uses.
+// AddPods adds the pods that have not finished, with what their cgroups say.
 func (d *Document) AddPods(pods []*nodepods.Pod, read []usage.Pod, onDisk func(*nodepods.Pod) pressure.Amounts) {
 	cgroups := make(map[string]*usage.Pod, len(read))
+	read = slices.Clone(read) // the reader fills its own again
 	for i := range read {
 		cgroups[read[i].UID] = &read[i]
 	}
-	slices.SortFunc(pods, func(x, y *nodepods.Pod) int {
-		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
-	})
-	finished := 0
 	d.Pods = make([]Pod, 0, len(pods))
 	for _, pod := range pods {
-		if pod.Finished {
-			finished++
+		if !pod.Finished { // there may be thousands, and none is a candidate
+			d.Pods = append(d.Pods, Pod{Pod: *pod, Usage: cgroups[pod.CgroupUID], Disk: onDisk(pod)})
 		}
-		if pod.Finished && finished > MostFinished {
-			d.FinishedOmitted++
-			continue
-		}
-		one := Pod{Pod: pod, Disk: onDisk(pod)}
-		if u := cgroups[pod.CgroupUID]; u != nil && !u.Unused {
-			one.read(*u)
-		}
-		d.Pods = append(d.Pods, one)
 	}
+	slices.SortFunc(d.Pods, func(x, y Pod) int {
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+	})
 }
 
-// read takes what the pod's cgroup says.
-func (p *Pod) read(u usage.Pod) {
-	p.Memory = &Memory{WorkingSet: u.WorkingSet, Anonymous: u.Anonymous, Shared: u.Shared}
-	if u.KernelKnown {
-		p.Memory.Kernel = &u.Kernel
-	}
-	if u.TasksKnown {
-		p.Tasks = &u.Tasks
-	}
-}
-
-// AddVictims adds those that are in flight: what has really ended is not.
+// AddVictims adds those that are in flight, without the requests in doubt: such a one counts since its first.
 func (d *Document) AddVictims(victims []decide.Victim) {
-	for i := range victims {
-		v := &victims[i]
-		one := Victim{Pod: v.Key(), UID: v.UID, DryRun: v.DryRun}
-		switch {
-		case v.Phase == decide.Requested:
-			one.Signal, one.InDoubt, one.Since, one.Expected = v.Signal, true, v.Request.First, v.Expected
-		case v.Phase != decide.Gone:
-			one.Signal, one.Since, one.Deadline, one.Expected = v.Signal, v.Accepted, v.Deadline, v.Expected
-		case v.DryRun:
-			one.Ended = true
-		default:
-			continue
+	for _, v := range victims {
+		if v.Request != nil {
+			v.Accepted, v.Request = v.Request.First, nil
 		}
-		d.InFlight = append(d.InFlight, one)
+		d.InFlight = append(d.InFlight, v)
 	}
-	slices.SortStableFunc(d.InFlight, func(a, b Victim) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(d.InFlight, func(a, b decide.Victim) int { return a.Accepted.Compare(b.Accepted) })
 }
 
 // AddBackOffs adds what keeps requests for the pods of the document from being sent in a situation.
@@ -137,7 +107,8 @@ func (d *Document) AddBackOffs(s *decide.Situation) {
 	now := s.Pressure.SampleTime
 	add(OfServer, "", "")(s.Cooldown.Server(now))
 	add(OfNode, "", "")(s.Cooldown.Node(now))
-	for _, pod := range d.Pods {
+	for i := range d.Pods {
+		pod := &d.Pods[i]
 		add(OfOwner, pod.Owner, pod.OwnerUID)(s.Cooldown.Owner(pod.OwnerUID, now))
 		facts := pod.Facts(rank.Memory, s.Self)
 		add(OfPod, pod.Key(), pod.UID)(s.Cooldown.Pod(s, &facts, false))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -15,6 +17,7 @@ import (
 // order the pods, and protect those that are in flight, that back off, or that are within their
 // requests.
 func (d *Document) Rank(signal pressure.Signal) {
+	signal = rankedFor(signal)
 	d.Ranking, d.Unranked = nil, ""
 	order, err := d.order(signal)
 	if err != nil {
@@ -30,9 +33,27 @@ func (d *Document) Rank(signal pressure.Signal) {
 	}
 }
 
+// Short returns the first signal under pressure; memory.available where there is none.
+func (d *Document) Short() pressure.Signal {
+	for i := range d.Signals {
+		if s := &d.Signals[i]; s.held() != "" {
+			return s.Name
+		}
+	}
+	return pressure.MemoryAvailable
+}
+
+// rankedFor returns the signal whose order holds for one: no pod uses stall time.
+func rankedFor(signal pressure.Signal) pressure.Signal {
+	if signal == pressure.MemoryStall {
+		return pressure.MemoryAvailable
+	}
+	return signal
+}
+
 // order returns the ranking with what led to it. An error says that it is not known what pods use.
 func (d *Document) order(signal pressure.Signal) (rank.Ranking, error) {
-	read := func(p Pod) bool { return p.Memory != nil }
+	read := func(p Pod) bool { return p.Usage != nil }
 	switch {
 	case signal.OnDisk() && d.DiskUnmeasured != "":
 		return rank.Ranking{}, fmt.Errorf("measuring the pods' disk use: %s", d.DiskUnmeasured)
@@ -52,44 +73,29 @@ func (d *Document) order(signal pressure.Signal) (rank.Ranking, error) {
 func (d *Document) facts(signal pressure.Signal) []rank.Pod {
 	gone := make(map[string]bool, len(d.InFlight))
 	for i := range d.InFlight {
-		gone[d.InFlight[i].UID] = !d.InFlight[i].InDoubt
+		gone[d.InFlight[i].UID] = d.InFlight[i].Phase != decide.Requested
 	}
-	facts := make([]rank.Pod, 0, len(d.Pods))
+	pods, uses := make([]*nodepods.Pod, 0, len(d.Pods)), decide.Uses{ByUID: make(map[string]decide.Use, len(d.Pods))}
 	for i := range d.Pods {
 		p := &d.Pods[i]
-		f := p.Facts(decide.RankedBy(signal), d.Self)
-		f.Usage, f.Sampled = p.use(signal, d.Configuration.MemoryDefinition())
-		if p.Memory != nil && !signal.OnDisk() {
-			f.WorkingSet, f.Reclaim = p.Memory.WorkingSet, p.Memory.reclaim()
-		}
-		f.Marks.Terminating = f.Marks.Terminating || gone[f.UID]
-		facts = append(facts, f)
+		pods, uses.ByUID[p.UID] = append(pods, &p.Pod), p.use(signal, d.Configuration.MemoryDefinition())
+	}
+	facts := uses.Facts(signal, pods, d.Self)
+	for i := range facts {
+		facts[i].Marks.Terminating = facts[i].Marks.Terminating || gone[facts[i].UID]
 	}
 	return facts
 }
 
-// use returns what a pod uses of a signal, in its unit; false where that is not known.
-func (p *Pod) use(signal pressure.Signal, definition pressure.MemoryDefinition) (amount int64, known bool) {
+// use returns what a pod uses of a signal.
+func (p *Pod) use(signal pressure.Signal, definition pressure.MemoryDefinition) (use decide.Use) {
 	switch {
 	case signal.OnDisk():
-		return p.Disk.Of(signal)
-	case signal.Kind() == pressure.PIDKind && p.Tasks != nil:
-		return *p.Tasks, true
-	case signal.Kind() == pressure.PIDKind || p.Memory == nil:
-		return 0, false
-	case signal.CountsWorkingSet(definition):
-		return p.Memory.WorkingSet, true
-	default:
-		return p.Memory.reclaim(), true
+		use.Value, use.Known = p.Disk.Of(signal)
+	case p.Usage != nil:
+		use = measure.CgroupUse(signal, definition, p.Usage)
 	}
-}
-
-// reclaim is what the pod's end adds to MemAvailable, in bytes.
-func (m *Memory) reclaim() int64 {
-	if m.Kernel == nil {
-		return m.Anonymous + m.Shared
-	}
-	return m.Anonymous + m.Shared + *m.Kernel
+	return use
 }
 
 // signal returns the reading of a signal; nil where there is none.
@@ -121,27 +127,19 @@ func (d *Document) runsOut(signal pressure.Signal) bool {
 
 // backsOff protects a pod whose eviction was refused, and says of one that its owner's limit keeps it.
 func (d *Document) backsOff(e *rank.Entry) rank.Protection {
-	if b := d.backOff(OfPod, e.Pod.UID); b != nil {
-		e.Detail = b.text()
-		return rank.ProtectedBackingOff
-	}
-	if b := d.backOff(OfOwner, e.Pod.OwnerUID); b != nil {
-		e.Detail = strings.TrimPrefix(e.Detail+"; not evicted yet: "+b.text(), "; ")
+	for i := range d.BackOffs {
+		b := &d.BackOffs[i]
+		text := b.Why + ", until " + b.Until.UTC().Format(time.RFC3339)
+		switch {
+		case b.Of == OfPod && b.UID == e.Pod.UID:
+			e.Detail = text
+			return rank.ProtectedBackingOff
+		case b.Of == OfOwner && b.UID == e.Pod.OwnerUID:
+			e.Detail = strings.TrimPrefix(e.Detail+"; not evicted yet: "+text, "; ")
+		}
 	}
 	return rank.NotProtected
 }
-
-// backOff returns what a pod or an owner waits for; nil where it does not.
-func (d *Document) backOff(of, uid string) *BackOff {
-	for i := range d.BackOffs {
-		if b := &d.BackOffs[i]; b.Of == of && b.UID == uid && uid != "" && b.Until.After(d.Time) {
-			return b
-		}
-	}
-	return nil
-}
-
-func (b *BackOff) text() string { return b.Why + ", until " + b.Until.UTC().Format(time.RFC3339) }
 
 // entries returns what is said of ranked pods.
 func entries(ranked []rank.Entry) []Entry {

@@ -43,24 +43,15 @@ func (d *Document) decisions() []decision {
 	return all
 }
 
-// Summarize fills in Summary from the other fields.
-func (d *Document) Summarize() {
-	d.Summary = Summary{
-		Mode: d.mode(), Pressure: d.pressure(), Nearest: d.nearest(), LastEviction: d.lastEviction(), LastTick: d.ago(d.LastTick),
-	}
-}
-
 // mode says whether the agent evicts.
 func (d *Document) mode() string {
-	switch reason := d.Enforcement.Reason; {
-	case d.Enforcement.On:
+	switch e := d.Enforcement; {
+	case e.On:
 		return "acts"
-	case reason == "":
-		return unknown
-	case reason == "Configured":
+	case e.Reason == "Configured":
 		return "dry run"
 	default: // Stopped, StopUnknown
-		return strings.ToLower(strings.ReplaceAll(reason, "Unknown", " unknown"))
+		return cmp.Or(strings.ToLower(strings.ReplaceAll(e.Reason, "Unknown", " unknown")), unknown)
 	}
 }
 
@@ -93,38 +84,6 @@ func (s *Signal) held() string {
 		}
 	}
 	return ""
-}
-
-// nearest says how far which signal is from which threshold: the one of which the least is left, as a
-// part of what there is above it, so that signals of different units compare.
-func (d *Document) nearest() string {
-	text, least := unknown, 0.0
-	for i := range d.Signals {
-		s := &d.Signals[i]
-		for _, t := range s.Thresholds {
-			if s.Available == nil || s.Capacity == nil || t.Line == nil {
-				continue
-			}
-			above := *s.Available - *t.Line
-			if part := float64(above) / float64(max(1, *s.Capacity-*t.Line)); text == unknown || part < least {
-				text, least = s.distance(above, t.Kind), part
-			}
-		}
-	}
-	return text
-}
-
-// distance says how far a signal is above a threshold, or below it.
-func (s *Signal) distance(above int64, kind string) string {
-	side := "above"
-	if above < 0 {
-		above, side = -above, "below"
-	}
-	text := fmt.Sprintf("%s %s %s %s", s.Name, wording.Amount(s.Name, above), side, strings.ToLower(kind))
-	if s.ForecastSeconds != nil && *s.ForecastSeconds > 0 {
-		text += ", hard in " + wording.Rounded(time.Duration(*s.ForecastSeconds*float64(time.Second))).String()
-	}
-	return text
 }
 
 // lastEviction says when which pod was evicted last.

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -43,26 +44,25 @@ func (r *rows) write(w io.Writer) error {
 	return table.Flush()
 }
 
-// WriteTable prints the document for people: what `evictd status` prints.
+// WriteTable prints the document for people: what `evictd status` prints. kubectl evictd reads its first lines.
 func (d *Document) WriteTable(w io.Writer) error {
 	r := rows{
 		{"NODE", d.NodeName},
-		{"TIME", d.Time.UTC().Format(time.RFC3339) + ", last tick " + d.Summary.LastTick},
+		{"TIME", d.Time.UTC().Format(time.RFC3339)},
 		{"EVICTD", d.EvictdVersion + " " + d.Revision},
-		{"MODE", strings.TrimSuffix(d.Summary.Mode+": "+d.Enforcement.Why, ": ")},
-		{"PRESSURE", d.Summary.Pressure},
-		{"NEAREST", d.Summary.Nearest},
-		{"LAST EVICTION", d.Summary.LastEviction},
+		{"MODE", strings.TrimSuffix(d.mode()+": "+d.Enforcement.Why, ": ")},
+		{"PRESSURE", d.pressure()},
+		{"LAST EVICTION", d.lastEviction()},
+		{"LAST TICK", d.ago(d.LastTick)},
 	}
 	r.begin(len(d.Signals), "SIGNAL", "AVAILABLE", "CAPACITY", "THRESHOLDS")
 	for i := range d.Signals {
 		s := &d.Signals[i]
 		r.add(s.Name.String(), s.figure(s.Available), s.figure(s.Capacity), cmp.Or(s.Reason, s.lines()))
 	}
-	r.begin(len(d.InFlight), "IN FLIGHT", "FOR", "SINCE", "DEADLINE", "NOTE")
+	r.begin(len(d.InFlight), "IN FLIGHT", "FOR", "PHASE", "SINCE", "DEADLINE", "FREES")
 	for i := range d.InFlight {
-		v := &d.InFlight[i]
-		r.add(v.Pod, orDash(v.Signal), clock(v.Since), clock(v.Deadline), v.note(d.Time))
+		r.addVictim(&d.InFlight[i], d.Time)
 	}
 	r.begin(len(d.BackOffs), "BACK-OFF", "NAME", "UNTIL", "WHY")
 	for _, b := range d.BackOffs {
@@ -102,9 +102,9 @@ func (s *Signal) figure(n *int64) string {
 func (s *Signal) lines() string {
 	var lines []string
 	for _, t := range s.Thresholds {
-		text := strings.ToLower(t.Kind) + " " + t.Written
+		text := strings.ToLower(t.Kind)
 		if t.Line != nil {
-			text = strings.ToLower(t.Kind) + " " + wording.Figure(s.Name, *t.Line)
+			text += " " + wording.Figure(s.Name, *t.Line)
 		}
 		switch {
 		case t.Holds:
@@ -114,27 +114,24 @@ func (s *Signal) lines() string {
 		}
 		lines = append(lines, text)
 	}
+	if s.ForecastSeconds != nil && *s.ForecastSeconds > 0 {
+		lines = append(lines, fmt.Sprintf("hard in %.0fs", *s.ForecastSeconds))
+	}
 	return strings.Join(lines, ", ")
 }
 
-// note says what is special about a victim, or what its end should still free.
-func (v *Victim) note(now time.Time) string {
-	signal, err := pressure.ParseSignal(v.Signal)
-	frees, known := v.Expected.Of(signal)
-	switch {
-	case v.InDoubt:
-		return "the request had no answer"
-	case v.Ended:
-		return "dry run: counts as ended"
-	case err != nil:
-		return "others end it"
-	case !v.DryRun && now.After(v.Deadline):
-		return "overdue"
-	case known:
-		return "frees " + wording.Amount(signal, frees)
-	default:
-		return "-"
+// addVictim adds a pod in flight, with what its end should still free.
+func (r *rows) addVictim(v *decide.Victim, now time.Time) {
+	phase, frees := string(v.Phase), "-"
+	if v.Phase == decide.Terminating && v.Stuck(now) {
+		phase = "overdue"
 	}
+	if signal, err := pressure.ParseSignal(v.Signal); err == nil {
+		if n, known := v.Expected.Of(signal); known {
+			frees = wording.Amount(signal, n)
+		}
+	}
+	r.add(v.Key(), orDash(v.Signal), phase, clock(v.Accepted), clock(v.Deadline), frees)
 }
 
 // WriteTable prints the candidates in the order of eviction, then the protected pods: what `evictd rank`

@@ -5,46 +5,19 @@ import (
 	"time"
 )
 
-// Step is one key of a comparison of two pods.
-type Step struct {
-	// Key is what is compared.
-	Key Key
-	// A and B are the two values, formatted for people.
-	A, B string
-	// Decides says that the values differ, so that no further key is compared.
-	Decides bool
-}
-
-// Compare returns the keys by which two candidates of one ranking are compared, up to and
-// including the one that decides. It also returns the queue whose view of their priorities
-// counts: the deepest that holds both; "" without queues. The last key, the UID, always
-// decides between two pods.
-func Compare(a, b *Entry) (steps []Step, queue string) {
+// Compare returns the key that puts a candidate of one ranking before another, and its values of both, formatted
+// for people. It also returns the queue whose view of their priorities counts: the deepest that holds
+// both; "" without queues. The last key, the UID, always decides between two pods.
+func Compare(a, b *Entry) (key Key, first, second, queue string) {
 	x, y := prioritiesBetween(a, b)
-	_, decider := compare(a, b, x, y)
+	_, key = compare(a, b, x, y)
+	if first, second = a.valueOf(key, x), b.valueOf(key, y); first == second { // only amounts are rounded
+		first, second = strconv.FormatInt(a.Over, 10), strconv.FormatInt(b.Over, 10)
+	}
 	if a.place != nil {
 		queue = a.place.level.above(meeting(a.place.level, b.place.level)).path
 	}
-	for _, key := range keysOf(a.Resource) {
-		step := Step{Key: key, A: a.valueOf(key, x), B: b.valueOf(key, y), Decides: key == decider}
-		if step.Decides && step.A == step.B { // only amounts are rounded
-			step.A, step.B = strconv.FormatInt(a.Over, 10), strconv.FormatInt(b.Over, 10)
-		}
-		steps = append(steps, step)
-		if step.Decides {
-			break
-		}
-	}
-	return steps, queue
-}
-
-// keysOf returns the keys in the order in which the resource's pods are compared.
-func keysOf(resource Resource) []Key {
-	keys := []Key{KeyExceeds, KeyPriority, KeyOver, KeyAge, KeyUID}
-	if resource == PIDs {
-		return keys[1:]
-	}
-	return keys
+	return key, first, second, queue
 }
 
 // valueOf returns the value of a key. The priority is the one that is compared.

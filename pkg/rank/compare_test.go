@@ -2,15 +2,13 @@ package rank
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// Between any two neighbors, the steps end with the one that decides, which is the key that
-// the ranking names, and all steps before it are equal.
-func TestCompareEndsWithTheKeyThatDecides(t *testing.T) {
+// Between any two neighbors, the key that decides is the one that the ranking names, and its values differ.
+func TestCompareSaysTheKeyThatDecides(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -21,14 +19,9 @@ func TestCompareEndsWithTheKeyThatDecides(t *testing.T) {
 		ranking := Order(Resource(r.IntN(4)), spread(r, anyPods(r, 20)), Rules{Queues: queues})
 		for i := 1; i < len(ranking.Candidates); i++ {
 			a, b := &ranking.Candidates[i-1], &ranking.Candidates[i]
-			steps, queue := Compare(a, b)
-			for j, step := range steps {
-				if last := j == len(steps)-1; step.Decides != last || step.Decides == (step.A == step.B) || last && step.Key != a.Before {
-					t.Fatalf("step %d of %+v between %s and %s, of which the ranking says %s", j, steps, a.Pod.Name, b.Pod.Name, a.Before)
-				}
-			}
-			if (queue == "") != (len(queues) == 0) {
-				t.Fatalf("compared in queue %q, with %d queues", queue, len(queues))
+			key, first, second, queue := Compare(a, b)
+			if key != a.Before || first == second || (queue == "") != (len(queues) == 0) {
+				t.Fatalf("%s and %s: %s, %q and %q in %q, the ranking says %s", a.Pod.Name, b.Pod.Name, key, first, second, queue, a.Before)
 			}
 		}
 	}
@@ -40,15 +33,11 @@ func TestCompareSaysWhichQueueCompares(t *testing.T) {
 	ranking := Order(Memory, []Pod{
 		in("a", pod("a1", 200, 100, 7)), in("a", pod("a2", 200, 100, 9)), in("b", pod("b1", 200, 100, 6)),
 	}, Rules{Queues: queues})
-	steps, queue := Compare(&ranking.Candidates[0], &ranking.Candidates[1])
-	want := []Step{{Key: KeyExceeds, A: "yes", B: "yes"}, {Key: KeyPriority, A: "7", B: "9", Decides: true}}
-	if diff := cmp.Diff(want, steps); diff != "" || queue != "root.a" {
-		t.Errorf("in queue %q (-want +got):\n%s", queue, diff)
-	}
-	steps, queue = Compare(&ranking.Candidates[1], &ranking.Candidates[2])
-	want[1] = Step{Key: KeyPriority, A: "5", B: "6", Decides: true}
-	if diff := cmp.Diff(want, steps); diff != "" || queue != Root {
-		t.Errorf("in queue %q (-want +got):\n%s", queue, diff)
+	for i, want := range [][]string{{"7", "9", "root.a"}, {"5", "6", Root}} {
+		key, first, second, queue := Compare(&ranking.Candidates[i], &ranking.Candidates[i+1])
+		if diff := cmp.Diff(want, []string{first, second, queue}); diff != "" || key != KeyPriority {
+			t.Errorf("by %s (-want +got):\n%s", key, diff)
+		}
 	}
 }
 
@@ -58,9 +47,9 @@ func TestCompareShowsWhatRoundingHides(t *testing.T) {
 	a, b := pod("a", 200, 100, 0), pod("b", 200, 100, 0)
 	a.Usage++
 	ranking := Order(Memory, []Pod{a, b}, Rules{})
-	steps, _ := Compare(&ranking.Candidates[0], &ranking.Candidates[1])
-	if last := steps[len(steps)-1]; last.Key != KeyOver || last.A != "104857601" || last.B != "104857600" {
-		t.Errorf("%+v", last)
+	key, first, second, _ := Compare(&ranking.Candidates[0], &ranking.Candidates[1])
+	if key != KeyOver || first != "104857601" || second != "104857600" {
+		t.Errorf("%s: %s and %s", key, first, second)
 	}
 }
 
@@ -83,45 +72,5 @@ func TestLevels(t *testing.T) {
 	flat := Order(Memory, []Pod{pod("a", 1, 1, 1)}, Rules{})
 	if levels := flat.Candidates[0].Levels(); levels != nil {
 		t.Errorf("without queues: %+v", levels)
-	}
-}
-
-// A supposed candidate changes nothing about the others, and has the position that it would
-// have without protection.
-func TestSuppose(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 200 {
-		pods := spread(r, anyPods(r, 20))
-		i := r.IntN(len(pods))
-		free := Order(Memory, pods, Rules{})
-		pods[i].Marks.DaemonSet, pods[i].Sampled = true, true
-		rules := Rules{DaemonSets: true}
-		before, supposed := Order(Memory, pods, rules), Suppose(Memory, pods, rules, pods[i].UID)
-		names := namesOf(supposed.Candidates)
-		if !slices.Contains(names, pods[i].Name) {
-			t.Fatalf("%s is not among %v", pods[i].Name, names)
-		}
-		if diff := cmp.Diff(namesOf(free.Candidates), names); diff != "" && slices.Contains(namesOf(free.Candidates), pods[i].Name) {
-			t.Errorf("-without any protection +supposed:\n%s", diff)
-		}
-		others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == pods[i].Name })
-		if diff := cmp.Diff(namesOf(before.Candidates), others); diff != "" {
-			t.Errorf("the others (-before +supposed):\n%s", diff)
-		}
-	}
-}
-
-// A pod within its queue's guarantee can be supposed to be a candidate; a pod without a
-// usage sample cannot.
-func TestSupposeOfAGuaranteeAndOfTheUnknown(t *testing.T) {
-	t.Parallel()
-	rules := Rules{Queues: []Queue{tenant("a", guaranteed(1000)), tenant("b")}}
-	pods := []Pod{in("a", pod("a1", 200, 100, 0)), in("b", pod("b1", 150, 100, 0)), in("b", unsampled(pod("b2", 0, 100, 0)))}
-	if got := Suppose(Memory, pods, rules, pods[0].UID); !slices.Equal(namesOf(got.Candidates), []string{"a1", "b1"}) {
-		t.Errorf("within a guarantee: %v", namesOf(got.Candidates))
-	}
-	if got := Suppose(Memory, pods, rules, pods[2].UID); !slices.Equal(namesOf(got.Candidates), []string{"b1"}) {
-		t.Errorf("not read: %v", namesOf(got.Candidates))
 	}
 }

@@ -28,17 +28,14 @@ func ExampleOrder() {
 	// - shop/new - NoUsageSample
 }
 
-// Compare explains the order of two candidates key by key, up to the one that decides.
+// Compare says by what one candidate goes before another.
 func ExampleCompare() {
 	ranking := rank.Order(rank.PIDs, []rank.Pod{
 		{Namespace: "shop", Name: "web", UID: "1", Usage: 40, Sampled: true},
 		{Namespace: "shop", Name: "forks", UID: "2", Usage: 900, Sampled: true},
 	}, rank.Rules{})
-	steps, _ := rank.Compare(&ranking.Candidates[0], &ranking.Candidates[1])
-	for _, step := range steps {
-		fmt.Println(step.Key, step.A, step.B, step.Decides)
-	}
+	key, first, second, _ := rank.Compare(&ranking.Candidates[0], &ranking.Candidates[1])
+	fmt.Println(key, first, second)
 	// Output:
-	// lower priority 0 0 false
-	// larger usage over request 900 40 true
+	// larger usage over request 900 40
 }

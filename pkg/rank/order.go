@@ -49,7 +49,6 @@ type Entry struct {
 	Before Key
 	// Resource is the resource of the ranking.
 	Resource Resource
-	supposed bool // a candidate despite any protection, see Suppose
 	// Protection is why the pod may not be evicted; NotProtected for a candidate.
 	Protection Protection
 	// Detail is one clause that adds to Protection, or says of a candidate that its
@@ -73,19 +72,9 @@ type Ranking struct {
 // Order ranks the pods for a resource. It changes no pod but keeps pointers to them, so the
 // slice must not be reused while the ranking is in use.
 func Order(resource Resource, pods []Pod, rules Rules) Ranking {
-	return Suppose(resource, pods, rules, "")
-}
-
-// Suppose returns the ranking as it would be if the pod of that UID were a candidate despite
-// any protection, and nothing else changed. A pod whose usage is unknown stays protected:
-// its position cannot be determined.
-func Suppose(resource Resource, pods []Pod, rules Rules, uid string) Ranking {
 	entries := make([]Entry, len(pods))
 	for i := range pods {
 		entries[i] = newEntry(resource, &pods[i], &rules)
-		if pods[i].UID == uid && pods[i].Sampled {
-			entries[i].Protection, entries[i].supposed = NotProtected, true
-		}
 	}
 	var candidates []*Entry // pointers: an entry is too large to swap
 	if len(rules.Queues) > 0 {

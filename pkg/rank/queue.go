@@ -251,7 +251,7 @@ func protectSheltered(entries []Entry) {
 		return
 	}
 	for _, e := range all {
-		if e.place.level.sheltered && !e.supposed {
+		if e.place.level.sheltered {
 			e.Protection, e.Detail = ProtectedWithinGuarantee, e.place.level.guarantee()
 		}
 	}

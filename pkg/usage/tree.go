@@ -16,30 +16,30 @@ import (
 // Pod is what one pod uses, read from its cgroup, which includes its containers.
 type Pod struct {
 	// UID is the one in the cgroup's name; see the package's limits on static pods.
-	UID string
+	UID string `json:"-"`
 	// WorkingSet is the usage without inactive page cache, in bytes, never negative. The
 	// kubelet ranks by it (cAdvisor's container/libcontainer/handler.go).
-	WorkingSet int64
+	WorkingSet int64 `json:"workingSet"`
 	// Anonymous is the memory that no file backs, excluding tmpfs and swapped memory, in
 	// bytes: total_rss on cgroup v1, anon on v2.
-	Anonymous int64
+	Anonymous int64 `json:"anonymous"`
 	// Shared is tmpfs (a memory-backed emptyDir too) and shared memory, in bytes.
-	Shared int64
+	Shared int64 `json:"shared"`
 	// Kernel is the kernel's memory for the pod that cannot be reclaimed while it runs (page
 	// tables, stacks, slabs in use), in bytes: kernel minus slab_reclaimable on cgroup v2.
 	// It is valid only with KernelKnown: cgroup v1 does not report it, nor does Linux before
 	// 5.18.
-	Kernel      int64
-	KernelKnown bool
+	Kernel      int64 `json:"kernel,omitempty"`
+	KernelKnown bool  `json:"kernelKnown,omitempty"`
 	// Tasks counts processes and threads. It is valid only with TasksKnown: the pids
 	// controller may be missing.
-	Tasks      int64
-	TasksKnown bool
+	Tasks      int64 `json:"tasks,omitempty"`
+	TasksKnown bool  `json:"tasksKnown,omitempty"`
 	// Unused says that the cgroup exists and uses no memory. A cgroup with a process in it
 	// always uses some, so its processes have not started yet or have ended. All its memory
 	// figures are then zero, which is what its end reclaims, but not a measure of the pod's
 	// usage.
-	Unused bool
+	Unused bool `json:"unused,omitempty"`
 }
 
 // Reclaim returns how much the pod's end adds to the kernel's MemAvailable, in bytes:

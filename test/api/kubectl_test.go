@@ -36,8 +36,8 @@ func nodesWithAnAgentDown(t *testing.T, c *plugin) {
 		t.Fatalf("stdout:\n%s\nwant a header and two lines; stderr:\n%s", got.stdout, got.stderr)
 	}
 	for i, want := range []string{
-		c.nodes[0] + ` +acts +(none|memory\.available in grace or transition) +memory\.available [0-9.]+[MG]i above hard(, hard in \S+)? +\d+[sm]\S* ago ` + c.Namespace + `/large +\d+[sm]\S* ago +\S+$`,
-		c.nodes[1] + ` +dry run +none +memory\.available 7\.5Gi above hard +none +\d+[sm]\S* ago +\S+$`,
+		c.nodes[0] + ` +acts +(none|memory\.available in grace or transition) +\d+[sm]\S* ago ` + c.Namespace + `/large +\d+[sm]\S* ago +\S+$`,
+		c.nodes[1] + ` +dry run +none +none +\d+[sm]\S* ago +\S+$`,
 	} {
 		if !regexp.MustCompile("^" + want).MatchString(lines[i+1]) {
 			t.Errorf("line %d is\n%s\nwant\n%s", i+1, lines[i+1], want)
@@ -92,7 +92,7 @@ func runsInTheAgentsPod(t *testing.T, c *plugin) {
 		{"rank", []string{"rank", c.Node, "-n", c.Namespace}, 0, "1     " + c.Namespace + "/large ", ""},
 		{"rank with flags", []string{"rank", c.Node, "-n", c.Namespace, "-o", "json"}, 0, `"name": "large"`, ""},
 		{"rank of an empty node", []string{"rank", c.nodes[1], "-n", c.Namespace}, 0, c.Namespace + "/evictd-", ""},
-		{"usage", []string{"rank", c.Node, "-n", c.Namespace, "--signal=memory"}, 2, "", `--signal "memory": no such signal`},
+		{"usage", []string{"rank", c.Node, "-n", c.Namespace, "--signal=memory"}, 2, "", `--signal: unknown signal "memory"`},
 		{"why", []string{"why", c.Namespace + "/small", "--evictd-namespace", c.Namespace}, 0, c.Namespace + "/small", ""},
 		{"why by flag", []string{"why", "-n", c.Namespace, "small", "--evictd-namespace", c.Namespace}, 0, c.Namespace + "/small", ""},
 		{"doctor", []string{"doctor", c.Node, "-n", c.Namespace}, 1, "CHECK", "command terminated with exit code 1"},
