@@ -9,7 +9,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/taint"
-	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -102,7 +101,7 @@ func (r *run) endsEarly(ctx context.Context) bool {
 	age := r.options.Now().Sub(r.plan.Decision.Time)
 	if r.report.Stale = len(r.report.Attempts) > 0 && age > staleAfter; r.report.Stale {
 		r.report.Detail = fmt.Sprintf("the decision is %v old, and the next one is made by what the pods use now",
-			wording.Rounded(age)) + nothingFurther
+			age.Round(time.Second)) + nothingFurther
 	}
 	return r.report.Stale
 }

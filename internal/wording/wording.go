@@ -3,7 +3,6 @@ package wording
 import (
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/evictd/evictd/pkg/pressure"
@@ -35,14 +34,6 @@ func Apart(signal pressure.Signal, first, second int64) string {
 	default:
 		return " (" + Amount(signal, first-second) + " more)"
 	}
-}
-
-// Rounded rounds a duration for a sentence.
-func Rounded(d time.Duration) time.Duration {
-	if d < 10*time.Second {
-		return d.Round(100 * time.Millisecond)
-	}
-	return d.Round(time.Second)
 }
 
 // Few names the first three, and says with dots that there are more.
