@@ -16,7 +16,6 @@ type story struct {
 	bytes.Buffer
 
 	document *Document
-	signal   pressure.Signal
 	entry    *rank.Entry
 }
 
@@ -32,7 +31,7 @@ func (d *Document) WriteWhy(w io.Writer, signal pressure.Signal, key string) err
 	if at < 0 {
 		return fmt.Errorf("no pod %s on node %s, or it has finished; evictd knows %d there, and evictd rank lists them", key, d.NodeName, len(all))
 	}
-	s := &story{document: d, signal: signal, entry: &all[at]}
+	s := &story{document: d, entry: &all[at]}
 	s.say("%s on node %s, ranked by %s (%s)", key, d.NodeName, order.Resource, d.available(signal))
 	s.say("")
 	s.position(len(order.Candidates))
@@ -65,22 +64,13 @@ func (s *story) position(candidates int) {
 	}
 }
 
-// facts says what the pod uses, its request and its priority.
+// facts says what the pod uses, its request and its priority, and to whom it belongs.
 func (s *story) facts() {
-	pod, resource := s.entry.Pod, s.entry.Resource
-	in := func(n int64) string { return wording.Figure(s.signal, n) }
-	switch {
-	case !pod.Sampled:
-		s.say("What it uses of %s is not known; it requests %s.", resource, in(pod.Request))
-	case s.entry.Exceeds:
-		s.say("It %s: %s over.", s.entry.Offence(), in(s.entry.Over))
-	default:
-		s.say("It %s: within its request.", s.entry.Offence())
-	}
-	if resource == rank.Memory && pod.Sampled {
+	pod := s.entry.Pod
+	s.say("It %s.", s.entry.Facts())
+	if s.entry.Resource == rank.Memory && pod.Sampled {
 		s.memory()
 	}
-	s.priority()
 	owner := "It has no controller"
 	if pod.Owner != "" {
 		owner = "It belongs to " + pod.Owner
@@ -98,24 +88,6 @@ func (s *story) memory() {
 	s.say("Its end would give back %s to MemAvailable: anonymous %s, tmpfs and shared memory %s, kernel memory %s.",
 		rank.Bytes(used.Reclaim()), rank.Bytes(used.Anonymous), rank.Bytes(used.Shared), kernel)
 	s.say("Its working set, with page cache that is in use, is %s.", rank.Bytes(used.WorkingSet))
-}
-
-// priority follows the pod's priority from its own queue to the root.
-func (s *story) priority() {
-	s.say("Its priority is %d.", s.entry.Pod.Priority)
-	for _, l := range s.entry.Levels() {
-		text := fmt.Sprintf("  It counts as %d in %s", l.Priority, l.Queue)
-		if l.Ignores {
-			text += ", application.sort.priority: disabled"
-		}
-		if l.Fence {
-			text += ", a fence"
-		}
-		if l.Offset != 0 {
-			text += fmt.Sprintf(", offset %d", l.Offset)
-		}
-		s.say("%s", text)
-	}
 }
 
 // compared says by what a candidate goes before the next one.

@@ -41,38 +41,6 @@ func (e *Entry) valueOf(key Key, priority int32) string {
 	}
 }
 
-// Level is one queue that a pod belongs to, and how it sees the pod.
-type Level struct {
-	// Queue is the queue's path, from the root on.
-	Queue string
-	// Priority is the pod's priority as this queue sees it.
-	Priority int32
-	// Ignores says that all priorities inside count as 0, because of this queue or one
-	// above.
-	Ignores bool
-	// Fence and Offset are how the queue changes the priority that its parent sees; false
-	// and 0 for the root.
-	Fence  bool
-	Offset int32
-}
-
-// Levels returns the queues that hold the pod, from its own up to the root; nil without
-// queues.
-func (e *Entry) Levels() []Level {
-	if e.place == nil {
-		return nil
-	}
-	var levels []Level
-	for at := e.place.level; at != nil; at = at.parent {
-		l := Level{Queue: at.path, Priority: e.place.seen[at.depth], Ignores: at.ignore}
-		if at.queue != nil {
-			l.Fence, l.Offset = at.queue.Fence, at.queue.Offset
-		}
-		levels = append(levels, l)
-	}
-	return levels
-}
-
 // above returns the queue of that depth that holds this one, or this one itself.
 func (l *level) above(depth int) *level {
 	at := l

@@ -52,25 +52,3 @@ func TestCompareShowsWhatRoundingHides(t *testing.T) {
 		t.Errorf("%s: %s and %s", key, first, second)
 	}
 }
-
-func TestLevels(t *testing.T) {
-	t.Parallel()
-	queues := []Queue{tenant("a", fence, offset(5), below(tenant("a", disabled, offset(3))))}
-	ranking := Order(Memory, []Pod{in("a", pod("a1", 200, 100, 7)), in("c", pod("c1", 200, 100, 8))}, Rules{Queues: queues})
-	want := [][]Level{
-		{
-			{Queue: "root.a.a", Priority: 0, Ignores: true, Offset: 3},
-			{Queue: "root.a", Priority: 3, Fence: true, Offset: 5},
-			{Queue: "root", Priority: 5},
-		},
-		{{Queue: "root", Priority: 8}},
-	}
-	got := [][]Level{ranking.Candidates[0].Levels(), ranking.Candidates[1].Levels()}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("levels (-want +got):\n%s", diff)
-	}
-	flat := Order(Memory, []Pod{pod("a", 1, 1, 1)}, Rules{})
-	if levels := flat.Candidates[0].Levels(); levels != nil {
-		t.Errorf("without queues: %+v", levels)
-	}
-}

@@ -11,7 +11,20 @@ func (e *Entry) Why() string {
 	if e.Protection != NotProtected {
 		return "protected: " + string(e.Protection) + e.further()
 	}
-	text := fmt.Sprintf("uses %s, requests %s", e.amount(e.Pod.Usage), e.amount(e.Pod.Request))
+	text := e.Facts()
+	if e.Before != KeyNone {
+		text += "; ahead of the next by: " + e.Before.String()
+	}
+	return text + e.further()
+}
+
+// Facts returns the pod's usage, request and priority, of a protected pod too.
+func (e *Entry) Facts() string {
+	used := "an unknown amount"
+	if e.Pod.Sampled {
+		used = e.amount(e.Pod.Usage)
+	}
+	text := fmt.Sprintf("uses %s, requests %s", used, e.amount(e.Pod.Request))
 	if e.Exceeds {
 		text += ", " + e.amount(e.Over) + " over"
 	}
@@ -19,10 +32,7 @@ func (e *Entry) Why() string {
 	if effective := e.EffectivePriority(); effective != e.Pod.Priority {
 		text += fmt.Sprintf(", counts as %d by queue %s", effective, e.Queue())
 	}
-	if e.Before != KeyNone {
-		text += "; ahead of the next by: " + e.Before.String()
-	}
-	return text + e.further()
+	return text
 }
 
 // further returns the detail as an additional clause.
