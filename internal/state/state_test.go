@@ -38,7 +38,7 @@ func saved(s *Store, state any) {
 	s.Save(state)()
 	for ended := false; !ended; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
-		ended = s.since.IsZero()
+		ended = s.writing == nil
 		s.mu.Unlock()
 	}
 }

@@ -19,9 +19,9 @@ type Store struct {
 	path, bootID string
 	onFailure    func(error)
 
-	mu    sync.Mutex
-	next  *waiting  // what is written next; nil when there is nothing
-	since time.Time // since when a write has taken; zero when there is no writer
+	mu      sync.Mutex
+	next    *waiting // what is written next; nil when there is nothing
+	writing *waiting // what is written now; nil when there is no writer
 
 	written []byte // the file's text; the writer's alone
 }
@@ -31,6 +31,7 @@ type Store struct {
 type waiting struct {
 	state any
 	done  chan struct{}
+	slow  bool // its write takes longer than [Patience]
 }
 
 // NewStore returns a store that has written nothing, for a directory that must be there. OnFailure is called,
@@ -50,18 +51,20 @@ func (s *Store) Save(state any) (kept func()) {
 		s.next = &waiting{done: make(chan struct{})}
 	}
 	s.next.state = state
-	if s.since.IsZero() {
-		s.since = time.Now()
+	if s.writing == nil {
+		s.writing = s.next
 		go s.write()
 	}
-	if time.Since(s.since) >= Patience {
+	if s.writing.slow {
 		return func() {}
 	}
 	done := s.next.done
 	return func() {
+		timer := time.NewTimer(Patience)
+		defer timer.Stop()
 		select {
 		case <-done:
-		case <-time.After(Patience):
+		case <-timer.C:
 		}
 	}
 }
@@ -69,7 +72,7 @@ func (s *Store) Save(state any) (kept func()) {
 // write writes what is next until there is nothing more.
 func (s *Store) write() {
 	for next := s.take(); next != nil; next = s.take() {
-		slow := time.AfterFunc(Patience, func() { s.onFailure(fmt.Errorf("it takes longer than %v", Patience)) }) // it may hang
+		slow := time.AfterFunc(Patience, func() { s.tooLong(next) }) // while it lasts: it may hang
 		err := s.replace(next.state)
 		slow.Stop()
 		if err != nil {
@@ -79,15 +82,20 @@ func (s *Store) write() {
 	}
 }
 
-// take returns what is next, and begins its time; nil ends the writer.
-func (s *Store) take() (next *waiting) {
+// tooLong notes that a write takes too long.
+func (s *Store) tooLong(what *waiting) {
+	s.mu.Lock()
+	what.slow = true
+	s.mu.Unlock()
+	s.onFailure(fmt.Errorf("it takes longer than %v", Patience))
+}
+
+// take returns what is next; nil ends the writer.
+func (s *Store) take() *waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next, s.next, s.since = s.next, nil, time.Now()
-	if next == nil {
-		s.since = time.Time{}
-	}
-	return next
+	s.writing, s.next = s.next, nil
+	return s.writing
 }
 
 // replace puts a state in place of the one before, unless it is the same.

@@ -42,7 +42,7 @@ func (d *Document) Write(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(d); err != nil {
+	if err := encoder.Encode(d); err != nil { //nolint:musttag // of a request in doubt, which is not in it
 		return fmt.Errorf("writing the document: %w", err)
 	}
 	return nil
