@@ -127,12 +127,10 @@ func Replace(path string, text []byte) error {
 // states cannot be kept there.
 func Try(dir string) error {
 	path := filepath.Join(dir, FileName+".try")
-	if err := Replace(path, make([]byte, MaxSize)); err != nil {
-		_ = os.Remove(path + ".new") // it may be there in part, as where the volume is full
-		return err
+	err := Replace(path, make([]byte, MaxSize))
+	if err == nil {
+		err = os.Remove(path)
 	}
-	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("removing the state file that was tried: %w", err)
-	}
-	return nil
+	_ = os.Remove(path + ".new") // it may be there in part, as where the volume is full
+	return err
 }
