@@ -19,7 +19,6 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/httpd"
-	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/status"
@@ -46,7 +45,6 @@ type daemon struct {
 	agent       *agent.Agent
 	server      *httpd.Server
 	refused     atomic.Pointer[refusal]
-	kubelet     atomic.Pointer[kubeletconfig.Configuration] // the kubelet's; nil where it is not known
 }
 
 // build opens what can be opened and connects the parts. It starts only the queue of events.

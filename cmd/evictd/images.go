@@ -34,7 +34,7 @@ func imageReclaimOf(kubelet *kubeletconfig.Configuration) measure.ImageReclaim {
 	if kubelet == nil {
 		kubelet = kubeletconfig.Default()
 	}
-	reclaim := measure.ImageReclaim{Collection: kubelet.ImageCollection()}
+	reclaim := measure.ImageReclaim{Collection: kubelet.ImageCollection}
 	for i := range kubelet.Thresholds {
 		t := &kubelet.Thresholds[i]
 		switch {

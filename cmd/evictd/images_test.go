@@ -73,9 +73,9 @@ func TestWhenTheKubeletRemovesImages(t *testing.T) {
 				hard(pressure.NodeFSAvailable, 5), hard(pressure.ImageFSAvailable, 6), hard(pressure.MemoryAvailable, 7),
 				{Signal: pressure.ImageFSAvailable, Quantity: pressure.Absolute(50)}, // soft
 			},
-			ImageGCHighPercent: 75,
+			ImageCollection: pressure.Fraction(.26),
 		}, [3]int64{5, 6, 26_000}},
-		"it removes none": {&kubeletconfig.Configuration{ImageGCHighPercent: 100}, [3]int64{}},
+		"it removes none": {&kubeletconfig.Configuration{}, [3]int64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -74,10 +73,8 @@ func (d *daemon) checkKubeletThresholds(c *config.EvictdConfiguration, policy *a
 	policy.ImageReclaim = imageReclaimOf(kubelet)
 	if err != nil {
 		d.recorder.KubeletThresholdsUnknown(d.flags.kubeletConfig != "", err)
-		d.kubelet.Store(nil)
 		return
 	}
-	d.kubelet.Store(kubelet)
 	sample := sampler.Sample(time.Now())
 	result := d.host.compareThresholds(c, kubelet, &sample)
 	d.recorder.KubeletThresholds(kubelet, &result)
@@ -90,49 +87,9 @@ func (h *host) compareThresholds(
 ) kubeletconfig.Result {
 	thresholds, _ := c.Thresholds() // it was validated
 	byKubelet := h.read(pressure.WorkingSet, pressure.KubeletMemoryAvailable, pressure.AllocatableMemoryAvailable)
-	dedicated, err := h.dedicatedImageFS(c)
 	return kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
 		Sample:             sample,
-		Definition:         c.MemoryDefinition(),
 		KubeletMemory:      byKubelet.Of(pressure.KubeletMemoryAvailable),
 		KubeletAllocatable: byKubelet.Of(pressure.AllocatableMemoryAvailable),
-		DedicatedImageFS:   dedicated || err != nil, // irrelevant without a filesystem's threshold
 	})
-}
-
-// kubeletMemoryEvery is how often the node's memory is compared with the kubelet's threshold: the
-// kubelet itself looks as often (monitoringInterval, pkg/kubelet/kubelet.go).
-const kubeletMemoryEvery = 10 * time.Second
-
-// followKubeletMemory compares the node's memory with the kubelet's hard threshold, by the kubelet's
-// measure, for as long as evictd runs.
-func (d *daemon) followKubeletMemory(ctx context.Context) error {
-	ticker := time.NewTicker(kubeletMemoryEvery)
-	defer ticker.Stop()
-	for near := false; ; {
-		headroom, known := d.kubeletHeadroom(near)
-		d.recorder.KubeletHeadroom(&headroom, known)
-		if known {
-			near = headroom.Near
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
-}
-
-// kubeletHeadroom reads the node; false where the kubelet's threshold or the reading is not known.
-func (d *daemon) kubeletHeadroom(near bool) (kubeletconfig.Headroom, bool) {
-	kubelet, c := d.kubelet.Load(), d.inForce.Load()
-	if kubelet == nil {
-		return kubeletconfig.Headroom{}, false
-	}
-	ours, _ := c.Thresholds() // it was validated
-	definition := c.MemoryDefinition()
-	sample := d.host.read(definition, pressure.MemoryAvailable, pressure.KubeletMemoryAvailable)
-	return kubeletconfig.MemoryHeadroom(ours, kubelet, &kubeletconfig.Node{
-		Sample: &sample, Definition: definition, KubeletMemory: sample.Of(pressure.KubeletMemoryAvailable),
-	}, near)
 }

@@ -78,7 +78,6 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.followConfiguration(ctx) })
 	group.Go(func() error { return d.checkAtStart(ctx) })
 	group.Go(func() error { return d.followWakers(ctx) })
-	group.Go(func() error { return d.followKubeletMemory(ctx) })
 	group.Go(func() error { return d.taints.Run(ctx) })
 	err := group.Wait()
 	d.flushEvents(ctx)

@@ -248,29 +248,21 @@ func TestKubeletsFile(t *testing.T) {
 	}
 }
 
-// The worst difference of a signal is its state, and all of them are reported.
 func TestKubeletsThresholds(t *testing.T) {
 	t.Parallel()
-	finding := func(kind kubeletconfig.Kind, detail string) kubeletconfig.Finding {
-		return kubeletconfig.Finding{Signal: pressure.ImageFSAvailable, Kind: kind, Detail: detail}
-	}
+	const signal = pressure.ImageFSAvailable
 	for name, c := range map[string]struct {
 		given []kubeletconfig.Finding
 		want  want
 	}{
 		"in order":                {nil, want{OK, "evictd acts before the kubelet", "", ""}},
 		"another signal's":        {[]kubeletconfig.Finding{{Signal: pressure.PIDAvailable, Detail: "x"}}, want{OK, "evictd acts", "", ""}},
-		"the kubelet first":       {[]kubeletconfig.Finding{finding(kubeletconfig.KubeletFirst, "one")}, want{Missing, "one", "before evictd", "threshold"}},
-		"the kubelet maybe first": {[]kubeletconfig.Finding{finding(kubeletconfig.KubeletMaybeFirst, "one")}, want{Degraded, "one", "may evict", "threshold"}},
-		"before images":           {[]kubeletconfig.Finding{finding(kubeletconfig.BeforeImages, "one")}, want{Degraded, "one", "unused images", "threshold"}},
-		"the worst of two": {
-			[]kubeletconfig.Finding{finding(kubeletconfig.KubeletFirst, "one"), finding(kubeletconfig.BeforeImages, "two")},
-			want{Missing, "one; two", "before evictd", "threshold"},
-		},
+		"the kubelet first":       {[]kubeletconfig.Finding{{Signal: signal, Detail: "one"}}, want{Missing, "one", "before evictd", "threshold"}},
+		"the kubelet maybe first": {[]kubeletconfig.Finding{{Signal: signal, Maybe: true, Detail: "one"}}, want{Degraded, "one", "may evict", "threshold"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.want.check(t, kubeletThresholds(pressure.ImageFSAvailable, c.given))
+			c.want.check(t, kubeletThresholds(signal, c.given))
 		})
 	}
 }

@@ -182,25 +182,15 @@ func kubeletFile(_ context.Context, in *Inputs) Result {
 // kubeletThresholds says whether evictd acts first for one signal.
 func kubeletThresholds(signal pressure.Signal, findings []kubeletconfig.Finding) Result {
 	const do = `write the threshold that is named; docs/runbook.md, "Beside the kubelet"`
-	result := ok("evictd acts before the kubelet")
-	var details []string
-	for i := range findings {
-		if findings[i].Signal != signal {
-			continue
-		}
-		details = append(details, findings[i].Detail)
-		switch kind := findings[i].Kind; {
-		case result.State == Missing: // the worst one counts
-		case kind == kubeletconfig.KubeletFirst:
-			result = missing("", "the kubelet evicts pods before evictd does", do)
-		case kind == kubeletconfig.KubeletMaybeFirst:
-			result = degraded("", "the kubelet may evict pods before evictd does", do)
-		default:
-			result = degraded("", "the node stays short of space until the kubelet removes unused images", do)
-		}
-		result.Found = strings.Join(details, "; ")
+	at := slices.IndexFunc(findings, func(f kubeletconfig.Finding) bool { return f.Signal == signal })
+	switch {
+	case at < 0:
+		return ok("evictd acts before the kubelet")
+	case findings[at].Maybe:
+		return degraded(findings[at].Detail, "the kubelet may evict pods before evictd does", do)
+	default:
+		return missing(findings[at].Detail, "the kubelet evicts pods before evictd does", do)
 	}
-	return result
 }
 
 func stateDir(_ context.Context, in *Inputs) Result {

@@ -31,27 +31,25 @@ func calm() *kubeletconfig.Node {
 		sample.Observations[i] = pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 100 * gi}
 	}
 	return &kubeletconfig.Node{
-		Sample: sample, Definition: pressure.WorkingSet, DedicatedImageFS: true,
+		Sample:             sample,
 		KubeletMemory:      pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 100 * gi},
 		KubeletAllocatable: pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 90 * gi},
 	}
 }
 
 func kubelet(thresholds ...pressure.Threshold) *kubeletconfig.Configuration {
-	return &kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Thresholds: thresholds, ImageGCHighPercent: 100}
+	return &kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Thresholds: thresholds}
 }
 
 // finding is a finding without its sentence.
 type finding struct {
 	Signal pressure.Signal
-	Kind   kubeletconfig.Kind
+	Maybe  bool
 }
 
-func first(signal pressure.Signal) []finding { return []finding{{signal, kubeletconfig.KubeletFirst}} }
+func first(signal pressure.Signal) []finding { return []finding{{signal, false}} }
 
-func maybe(signal pressure.Signal) []finding {
-	return []finding{{signal, kubeletconfig.KubeletMaybeFirst}}
-}
+func maybe(signal pressure.Signal) []finding { return []finding{{signal, true}} }
 
 type thresholds = []pressure.Threshold
 
@@ -76,7 +74,7 @@ func compare(t *testing.T, tests []comparison) {
 			var got []finding
 			result := kubeletconfig.Compare(test.ours, kubelet(test.theirs...), node)
 			for _, f := range result.Findings {
-				got = append(got, finding{f.Signal, f.Kind})
+				got = append(got, finding{f.Signal, f.Maybe})
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Fatalf("findings (-want +got):\n%s\n%+v", diff, result.Findings)
@@ -115,39 +113,18 @@ func TestWhichActsFirst(t *testing.T) {
 	})
 }
 
-// The two definitions of memory.available are two figures: only where the readings agree
-// with the configurations is anything certain.
-func TestMemoryIsMeasuredInTwoWays(t *testing.T) {
-	t.Parallel()
-	const memory = pressure.MemoryAvailable
-	ours, theirs := thresholds{hard(memory, pressure.Absolute(gi))}, thresholds{hard(memory, pressure.Fraction(.05))}
-	kernel := func(byKubelet pressure.Observation) func(*kubeletconfig.Node) {
-		return func(n *kubeletconfig.Node) { n.Definition, n.KubeletMemory = pressure.Kernel, byKubelet }
-	}
-	near, far := calm().KubeletMemory, calm().KubeletMemory
-	far.Available = 70 * gi
-	compare(t, []comparison{
-		{"one definition", ours, theirs, nil, first(memory), ""},
-		{"two, and the kubelet's is nearer", ours, theirs, kernel(near), first(memory), "evictd's line is 49.0Gi away and the kubelet's 45.0Gi"},
-		{"two, and evictd's is nearer", ours, theirs, kernel(far), maybe(memory), "49.0Gi away and the kubelet's 65.0Gi"},
-		{"two, and the kubelet's is not known", ours, theirs, kernel(pressure.Observation{}), maybe(memory), "cannot be read here"},
-	})
-}
-
 // The kubelet copies its hard threshold of memory.available for the limit of the pods' cgroup. That evictd has none
-// there is found, and what the two measure there is compared as for memory.available.
+// there is found.
 func TestTheCopyForTheLimitOfThePodsCgroup(t *testing.T) {
 	t.Parallel()
 	const signal = pressure.AllocatableMemoryAvailable
 	theirs := thresholds{hard(pressure.MemoryAvailable, pressure.Absolute(100*mi)), hard(signal, pressure.Absolute(100*mi))}
 	compare(t, []comparison{
-		{"evictd has none", nil, theirs, nil, first(signal), "add allocatableMemory.available: 200Mi to evictionHard"},
+		{"evictd has none", nil, theirs, nil, first(signal), "evictd has no threshold there; write a threshold above 100.0Mi"},
 		{"the cgroup has no limit", nil, theirs, func(n *kubeletconfig.Node) { n.KubeletAllocatable.State = pressure.Absent }, nil, ""},
 		{"the limit is all of the memory", nil, theirs, func(n *kubeletconfig.Node) { n.KubeletAllocatable.Capacity = 100 * gi }, nil, ""},
 		{"evictd's is above", thresholds{hard(signal, pressure.Fraction(.05))}, theirs, nil, nil, ""},
-		{"evictd's is below, and nearer", thresholds{hard(signal, pressure.Absolute(50*mi))}, theirs, func(n *kubeletconfig.Node) {
-			n.Definition, n.KubeletAllocatable.Available = pressure.Kernel, 70*gi
-		}, maybe(signal), "the kubelet's 69.9Gi; write a threshold above 100.0Mi"},
+		{"evictd's is below", thresholds{hard(signal, pressure.Absolute(50*mi))}, theirs, nil, first(signal), "evictd below 50.0Mi (hard); write a threshold above 100.0Mi"},
 	})
 }
 
@@ -159,62 +136,29 @@ func TestKubeletMemoryIsComparedWithTheKubeletsMemory(t *testing.T) {
 	const memory, onKubelets = pressure.MemoryAvailable, pressure.KubeletMemoryAvailable
 	theirs := thresholds{hard(memory, pressure.Absolute(gi))}
 	above, at, late := pressure.Absolute(gi+1), pressure.Absolute(gi), pressure.Absolute(gi-1)
-	kernel := func(n *kubeletconfig.Node) { n.Definition = pressure.Kernel }
 	both := append(first(memory), first(onKubelets)...)
 	compare(t, []comparison{
-		{"above", thresholds{hard(onKubelets, above)}, theirs, kernel, nil, ""},
-		{"equal", thresholds{hard(onKubelets, at)}, theirs, kernel, first(onKubelets), ""},
-		{"below is too late", thresholds{hard(onKubelets, late)}, theirs, kernel, first(onKubelets), ""},
-		{"above and soft", thresholds{soft(onKubelets, above, time.Minute)}, theirs, kernel, maybe(onKubelets), ""},
-		{"above, beside a late one of memory.available", thresholds{hard(memory, late), hard(onKubelets, above)}, theirs, kernel, nil, ""},
-		{"below, beside a late one of memory.available", thresholds{hard(memory, late), hard(onKubelets, late)}, theirs, kernel, both, ""},
+		{"above", thresholds{hard(onKubelets, above)}, theirs, nil, nil, ""},
+		{"equal", thresholds{hard(onKubelets, at)}, theirs, nil, first(onKubelets), ""},
+		{"below is too late", thresholds{hard(onKubelets, late)}, theirs, nil, first(onKubelets), ""},
+		{"above and soft", thresholds{soft(onKubelets, above, time.Minute)}, theirs, nil, maybe(onKubelets), ""},
+		{"above, beside a late one of memory.available", thresholds{hard(memory, late), hard(onKubelets, above)}, theirs, nil, nil, ""},
+		{"below, beside a late one of memory.available", thresholds{hard(memory, late), hard(onKubelets, late)}, theirs, nil, both, ""},
 		{
 			"below, beside an early one of memory.available",
 			thresholds{hard(memory, pressure.Fraction(.1)), hard(onKubelets, late)},
 			theirs,
-			kernel, first(onKubelets), "",
+			nil, first(onKubelets), "",
 		},
-		{"none, and one of memory.available is late", thresholds{hard(memory, late)}, theirs, func(n *kubeletconfig.Node) {
-			n.Definition, n.KubeletMemory.Available = pressure.Kernel, 10*gi
-		}, first(memory), "; a threshold of kubeletMemory.available has the kubelet's measure."},
 	})
-}
-
-func TestImagesAreDeletedFirst(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name      string
-		signal    pressure.Signal
-		line      float32
-		high      int
-		dedicated bool
-		found     bool
-	}{
-		{"imagefs above the mark", pressure.ImageFSAvailable, .17, 85, true, true},
-		{"imagefs at the mark", pressure.ImageFSAvailable, .16, 85, true, false},
-		{"images are never deleted", pressure.ImageFSAvailable, .17, 100, true, false},
-		{"nodefs without images", pressure.NodeFSAvailable, .17, 85, true, false},
-		{"nodefs with images", pressure.NodeFSAvailable, .17, 85, false, true},
-		{"inodes", pressure.ImageFSInodesFree, .17, 85, true, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			node, theirs := calm(), kubelet()
-			node.DedicatedImageFS, theirs.ImageGCHighPercent = test.dedicated, test.high
-			got := kubeletconfig.Compare([]pressure.Threshold{hard(test.signal, pressure.Fraction(test.line))}, theirs, node)
-			if found := len(got.Findings) == 1 && got.Findings[0].Kind == kubeletconfig.BeforeImages; found != test.found {
-				t.Errorf("found %v, want %v: %+v", found, test.found, got.Findings)
-			}
-		})
-	}
 }
 
 func TestAFindingSaysBothValuesAndWhatToWrite(t *testing.T) {
 	t.Parallel()
 	got := kubeletconfig.Compare([]pressure.Threshold{hard(pressure.NodeFSAvailable, pressure.Absolute(gi))},
 		kubelet(hard(pressure.NodeFSAvailable, pressure.Fraction(.05))), calm())
-	const want = "the kubelet evicts below 5% (5.0Gi, evictionHard in /k.yaml), without asking budgets and with one second of grace; " +
-		"evictd below 1.0Gi (evictionHard); write a threshold above 5.0Gi in evictd's configuration, or a lower one in the kubelet's"
+	const want = "the kubelet evicts below 5.0Gi (hard), by /k.yaml, without asking budgets and with one second of grace; " +
+		"evictd below 1.0Gi (hard); write a threshold above 5.0Gi in evictd's configuration, or a lower one in the kubelet's"
 	if len(got.Findings) != 1 || got.Findings[0].Detail != want {
 		t.Errorf("got  %+v\nwant %s", got.Findings, want)
 	}

@@ -14,8 +14,6 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
-
-	"github.com/evictd/evictd/internal/wording"
 )
 
 const (
@@ -31,43 +29,38 @@ const (
 // thresholds, and with no drop-in in it nothing is known. Like the kubelet it
 // passes over fields that it does not know, and understands nothing of a file in which a
 // value has another type than its field. The error says that a file cannot be read or is no
-// such configuration, and of which kind it is; then nothing is known. It is [fs.ErrNotExist] only
-// where nothing has that name.
+// such configuration; then nothing is known. It is [fs.ErrNotExist] only where nothing has that name.
 func Read(path string) (*Configuration, error) {
-	base := &kubelet.KubeletConfiguration{}
+	base, files, dir := &kubelet.KubeletConfiguration{}, []string{path}, path+".d"
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return readWith(base, nil, path)
-	}
-	text, err := jsonOf(path)
-	if err == nil {
-		err = decode(path, text, base)
-	}
-	if err != nil {
+		files, dir = nil, path
+	} else if err := readFile(path, base); err != nil {
 		return nil, err
 	}
-	fillDefaults(base)
-	read, err := readWith(base, []string{path}, path+".d")
-	if dir := filepath.Dir(path); err == nil && strings.HasSuffix(dir, ".d") {
-		read.Unread = append(read.Unread, "it seems to be a drop-in, and the others in "+dir+" are not read: name the directory")
-	}
-	return read, err
-}
-
-// readWith merges the drop-ins of a directory over what was read of the files.
-func readWith(base *kubelet.KubeletConfiguration, files []string, dir string) (*Configuration, error) {
-	dropIns, unread, err := dropInsOf(dir)
+	dropIns, err := dropInsOf(dir)
 	if err == nil && len(dropIns) > 0 {
 		base, err = merge(base, dropIns)
 	}
+	if files = append(files, dropIns...); err == nil && len(files) == 0 {
+		err = failed(path, errors.New("it is a directory without files that end with .conf"))
+	}
 	if err != nil {
 		return nil, err
 	}
-	if files = append(files, dropIns...); len(files) == 0 {
-		return nil, failed(dir, errors.New(strings.Join(append([]string{"it is a directory without files that end with .conf"}, unread...), "; ")))
+	return newConfiguration(base, files), nil
+}
+
+// readFile reads the file that drop-ins are merged over.
+func readFile(path string, into *kubelet.KubeletConfiguration) error {
+	text, err := jsonOf(path)
+	if err != nil {
+		return err
 	}
-	read := newConfiguration(base, files)
-	read.Unread = append(read.Unread, unread...)
-	return read, nil
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, into); err != nil {
+		return failed(path, err)
+	}
+	fillDefaults(into)
+	return nil
 }
 
 // Default returns what a kubelet does whose file writes nothing of evictions.
@@ -88,7 +81,7 @@ func jsonOf(path string) ([]byte, error) {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(text, &head)
 	}
 	if err == nil && (head.Kind != kind || !strings.HasPrefix(head.APIVersion, group)) {
-		err = fmt.Errorf("not a KubeletConfiguration: it says apiVersion %q and kind %q", shown(head.APIVersion), shown(head.Kind))
+		err = fmt.Errorf("not a KubeletConfiguration: it says apiVersion %.32q and kind %.32q", head.APIVersion, head.Kind)
 	}
 	if err != nil {
 		return nil, failed(path, err)
@@ -96,80 +89,40 @@ func jsonOf(path string) ([]byte, error) {
 	return text, nil
 }
 
-func decode(path string, text []byte, into *kubelet.KubeletConfiguration) error {
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, into); err != nil {
-		return failed(path, err)
-	}
-	return nil
-}
-
+// content returns the file's content. A link without its target is there: the kubelet may see what it leads to.
 func content(path string) ([]byte, error) {
-	info, err := stat(path)
+	info, err := os.Stat(path)
+	target, noLink := os.Readlink(path)
 	switch {
+	case noLink == nil && errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("it is a link to %q, which evictd does not find", target)
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("it is %s and not a regular file", kindOf(info.Mode()))
+		return nil, errors.New("it is not a regular file")
 	case info.Size() > maxFileBytes:
 		return nil, errors.New("it is larger than 1 MiB")
 	}
 	return os.ReadFile(filepath.Clean(path))
 }
 
-// stat is [os.Stat], but a link without its target is there: the kubelet may see what it leads to.
-func stat(path string) (fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	if target, fault := os.Readlink(path); fault == nil && errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("it is a link to %s, which evictd does not find", wording.OneLine(target))
-	}
-	return info, err
-}
-
-// kindOf names what is not a regular file.
-func kindOf(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a pipe"
-	default:
-		return "a device"
-	}
-}
-
 func failed(path string, err error) error {
 	return fmt.Errorf("reading the kubelet's configuration %s: %w", path, err)
 }
 
-// shown returns untrusted text on one line, limited in length.
-func shown(text string) string {
-	const longest = 32
-	return wording.OneLine(strings.ToValidUTF8(text[:min(len(text), longest)], ""))
-}
-
-// dropInsOf returns the drop-ins in a directory in the order in which the kubelet merges them, and a
-// sentence for each other file in it: those that the kubelet skips, and links without their targets.
-func dropInsOf(dir string) (names, unread []string, err error) {
+// dropInsOf returns the drop-ins in a directory in the order in which the kubelet merges them. It skips
+// files with another ending, as the kubelet does.
+func dropInsOf(dir string) (names []string, err error) {
 	err = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		if _, err = stat(name); filepath.Ext(name) != ".conf" {
-			err = errors.New("the kubelet reads the files that end with .conf")
-		}
-		if err != nil {
-			unread = append(unread, name+" is not read: "+err.Error())
-		} else {
+		if err == nil && !entry.IsDir() && filepath.Ext(name) == ".conf" {
 			names = append(names, name)
 		}
-		return nil
+		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("looking for the kubelet's drop-ins: %w", err)
+		return nil, fmt.Errorf("looking for the kubelet's drop-ins: %w", err)
 	}
-	return names, unread, nil
+	return names, nil
 }
 
 // merge does what the kubelet does with its drop-ins (k8s.io/kubernetes
@@ -190,5 +143,8 @@ func merge(base *kubelet.KubeletConfiguration, dropIns []string) (*kubelet.Kubel
 		}
 	}
 	base = &kubelet.KubeletConfiguration{}
-	return base, decode(strings.Join(dropIns, ", "), merged, base)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(merged, base); err != nil {
+		return nil, failed(strings.Join(dropIns, ", "), err)
+	}
+	return base, nil
 }

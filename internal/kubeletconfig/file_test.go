@@ -47,6 +47,14 @@ func written(k *kubeletconfig.Configuration) []string {
 	return texts
 }
 
+// collectionOf returns what is available when the used share of the images' filesystem reaches a whole percentage.
+func collectionOf(high int) (available pressure.Quantity) {
+	if high < 100 {
+		available = pressure.Fraction(float32(101-high) / 100)
+	}
+	return available
+}
+
 func TestReadKubelet(t *testing.T) {
 	t.Parallel()
 	defaults := []string{
@@ -86,14 +94,14 @@ func TestReadKubelet(t *testing.T) {
 			85, 0,
 		},
 		{
-			"drop-ins in their order; other files are named",
+			"drop-ins in their order, and no other files",
 			kubeletHead + "evictionHard: {nodefs.available: 1Gi, imagefs.available: 2Gi}",
 			map[string]string{
 				"10-a.conf": kubeletHead + "evictionHard: {nodefs.available: 2Gi}", "20-b.conf": kubeletHead + "evictionHard: {nodefs.available: 3Gi, imagefs.available: null}\nimageGCHighThresholdPercent: 100\nevictionPressureTransitionPeriod: null",
 				"30-c.yaml": kubeletHead + "evictionHard: {nodefs.available: 4Gi}",
 			},
 			[]string{"nodefs.available<3221225472 (hard)"},
-			100, 1,
+			100, 0,
 		},
 		{
 			"a drop-in is merged over the defaults, and cannot bring them back", kubeletHead,
@@ -123,8 +131,8 @@ func TestReadKubelet(t *testing.T) {
 			if diff := cmp.Diff(test.want, written(got)); diff != "" {
 				t.Errorf("thresholds (-want +got):\n%s", diff)
 			}
-			if got.ImageGCHighPercent != test.high || len(got.Unread) != test.unread {
-				t.Errorf("image collection at %d, want %d; %d entries unread, want %d: %q", got.ImageGCHighPercent, test.high, len(got.Unread), test.unread, got.Unread)
+			if got.ImageCollection != collectionOf(test.high) || len(got.Unread) != test.unread {
+				t.Errorf("image collection below %v, want it at %d; %d entries unread, want %d: %q", got.ImageCollection, test.high, len(got.Unread), test.unread, got.Unread)
 			}
 		})
 	}
@@ -152,17 +160,14 @@ func TestReadKubeletRefusesWhatIsNone(t *testing.T) {
 	if _, err = kubeletconfig.Read(t.TempDir()); err == nil || !strings.Contains(err.Error(), "it is a directory without files that end with .conf") {
 		t.Errorf("an empty directory, which a runtime makes where a file should be mounted: %v", err)
 	}
-	for kind, mode := range map[string]uint32{"a socket": unix.S_IFSOCK, "a pipe": unix.S_IFIFO} {
-		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err = unix.Mknod(path, mode|0o600, 0); err != nil {
-			t.Fatal(err)
-		}
-		if _, err = kubeletconfig.Read(path); err == nil || !strings.Contains(err.Error(), "it is "+kind) {
-			t.Errorf("%s: %v", kind, err)
-		}
+	pipe := filepath.Join(t.TempDir(), "config.yaml")
+	if err = unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if _, err = kubeletconfig.Read(os.DevNull); err == nil || !strings.Contains(err.Error(), "it is a device") {
-		t.Errorf("a device: %v", err)
+	for _, path := range []string{pipe, os.DevNull} {
+		if _, err = kubeletconfig.Read(path); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 	broken := writeKubelet(t, kubeletHead, map[string]string{"a.conf": "kind: Other"})
 	if _, err = kubeletconfig.Read(broken); err == nil || !strings.Contains(err.Error(), "a.conf") {
@@ -187,53 +192,20 @@ func TestDropInsAlone(t *testing.T) {
 	if diff := cmp.Diff(want, written(got)); diff != "" || len(got.Files) != 2 || len(got.Unread) != 0 {
 		t.Errorf("%q, unread %q, thresholds (-want +got):\n%s", got.Files, got.Unread, diff)
 	}
-	if got, err = kubeletconfig.Read(filepath.Join(file+".d", "00-k3s-defaults.conf")); err != nil || len(got.Unread) != 1 {
-		t.Errorf("one of them: %v, unread %q; want that the others are named", err, got.Unread)
-	}
 }
 
-// TestWhatIsNotReadIsNamed: a link without its target and a file with another ending keep nothing that is
-// beside them from the comparison, and alone they are no configuration.
-func TestWhatIsNotReadIsNamed(t *testing.T) {
+// TestLinkWithoutItsTarget: the kubelet may see what it leads to, so that nothing is known.
+func TestLinkWithoutItsTarget(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		file string
-		link string // of a link to nowhere
-		says string
-	}{
-		"another ending":         {"10.yaml", "", "10.yaml is not read: the kubelet reads the files that end with .conf"},
-		"a link without target":  {"", "10.conf", "10.conf is not read: it is a link to /nowhere/x, which evictd does not find"},
-		"neither ends with conf": {"", "10.yaml", "10.yaml is not read: the kubelet reads the files that end with .conf"},
-	} {
-		dir := t.TempDir()
-		put := func(name, text string) {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+	file := writeKubelet(t, kubeletHead, map[string]string{"a.conf": kubeletHead})
+	other := filepath.Join(t.TempDir(), "config.yaml")
+	for link, path := range map[string]string{other: other, filepath.Join(file+".d", "b.conf"): file} {
+		if err := os.Symlink("/nowhere/x", link); err != nil {
+			t.Fatal(err)
 		}
-		if test.file != "" {
-			put(test.file, kubeletHead)
+		if _, err := kubeletconfig.Read(path); err == nil || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), `it is a link to "/nowhere/x"`) {
+			t.Errorf("%s: %v", link, err)
 		}
-		if test.link != "" {
-			if err := os.Symlink("/nowhere/x", filepath.Join(dir, test.link)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := kubeletconfig.Read(dir); err == nil || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s, alone: %v, want %q", name, err, test.says)
-		}
-		put("00.conf", kubeletHead+"evictionHard: {memory.available: 1Gi}")
-		got, err := kubeletconfig.Read(dir)
-		if err != nil || len(got.Files) != 1 || len(got.Thresholds) == 0 || len(got.Unread) != 1 || !strings.HasSuffix(got.Unread[0], test.says) {
-			t.Errorf("%s, beside one that is read: %+v, %v, want %q", name, got, err, test.says)
-		}
-	}
-	link := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.Symlink("/nowhere/x", link); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := kubeletconfig.Read(link); err == nil || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "it is a link to /nowhere/x") {
-		t.Errorf("a link in place of the file: %v", err)
 	}
 }
 
@@ -251,8 +223,8 @@ func FuzzKubelet(f *testing.F) {
 				t.Errorf("threshold %v with %v", one, one.Grace)
 			}
 		}
-		if got.ImageGCHighPercent < 0 || got.ImageGCHighPercent > 100 {
-			t.Errorf("image collection at %d", got.ImageGCHighPercent)
+		if share := got.ImageCollection.Of(1 << 40); share < 0 || share > 1<<40 {
+			t.Errorf("image collection below %d", share)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package kubeletconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,19 +23,13 @@ type Configuration struct {
 	// Thresholds are hard before soft and without those that are switched off. No
 	// threshold has a minimum reclaim here.
 	Thresholds []pressure.Threshold
-	// ImageGCHighPercent is the share of the image filesystem in use from which on the
-	// kubelet deletes unused images; 100 is never, or not known.
-	ImageGCHighPercent int
-	// Unread has a sentence for each entry that could not be understood and is ignored here, and
-	// for what else is there and was not read; the kubelet would not start with most of the first.
+	// ImageCollection is the share of the image filesystem below which the kubelet deletes unused images,
+	// which it looks at every five minutes; zero is never, or not known.
+	ImageCollection pressure.Quantity
+	// Unread has a sentence for each entry that could not be understood and is ignored here, with most of
+	// which the kubelet would not start.
 	Unread []string
 }
-
-// The kubelet's defaults (k8s.io/kubernetes pkg/kubelet/apis/config/v1beta1/defaults.go).
-const (
-	imageGCHigh  = 85
-	imageGCNever = 100
-)
 
 // hardDefaults are the kubelet's (k8s.io/kubernetes pkg/kubelet/eviction/defaults_linux.go).
 func hardDefaults() map[string]string {
@@ -63,7 +58,8 @@ func fillDefaults(c *kubelet.KubeletConfiguration) {
 
 // newConfiguration takes what matters of the kubelet's configuration.
 func newConfiguration(c *kubelet.KubeletConfiguration, files []string) *Configuration {
-	k := &Configuration{Files: files, ImageGCHighPercent: imageGCHigh}
+	k := &Configuration{Files: files}
+	k.addImageCollection(c.ImageGCHighThresholdPercent)
 	for _, name := range slices.Sorted(maps.Keys(c.EvictionHard)) {
 		k.add("evictionHard", name, c.EvictionHard[name], "0s")
 	}
@@ -74,25 +70,20 @@ func newConfiguration(c *kubelet.KubeletConfiguration, files []string) *Configur
 		k.addAllocatable()
 	}
 	slices.SortStableFunc(k.Thresholds, config.HardFirst)
-	if high := c.ImageGCHighThresholdPercent; high != nil {
-		k.ImageGCHighPercent = int(*high)
-	}
-	if k.ImageGCHighPercent < 0 || k.ImageGCHighPercent > imageGCNever {
-		k.ImageGCHighPercent = imageGCNever
-		k.Unread = append(k.Unread, "imageGCHighThresholdPercent is not a number from 0 to 100")
-	}
 	return k
 }
 
-// ImageCollection returns below which share of the image filesystem the kubelet collects
-// unused images, which it looks at every five minutes; zero is never. It begins when the used
-// share, rounded up to a whole percent, reaches the mark (k8s.io/kubernetes
-// pkg/kubelet/images/image_gc_manager.go, GarbageCollect).
-func (k *Configuration) ImageCollection() pressure.Quantity {
-	if k.ImageGCHighPercent >= imageGCNever {
-		return pressure.Quantity{}
+// addImageCollection takes the used share at which the collection of images begins; nil is the kubelet's default
+// (pkg/kubelet/apis/config/v1beta1/defaults.go). The used share is rounded up to a whole percent before it is
+// compared (k8s.io/kubernetes pkg/kubelet/images/image_gc_manager.go, GarbageCollect).
+func (k *Configuration) addImageCollection(high *int32) {
+	const whole, byDefault = 100, 85
+	switch used := *cmp.Or(high, new(int32(byDefault))); {
+	case used < 0 || used > whole:
+		k.Unread = append(k.Unread, "imageGCHighThresholdPercent is not a number from 0 to 100")
+	case used < whole:
+		k.ImageCollection = pressure.Fraction(float32(whole+1-used) / whole)
 	}
-	return pressure.Fraction(float32(imageGCNever+1-k.ImageGCHighPercent) / imageGCNever)
 }
 
 // add takes one threshold, with the grace period as the file writes it.
@@ -113,7 +104,7 @@ func (k *Configuration) add(name, entry, text, grace string) {
 		err = errors.New("its grace period is not a duration")
 	}
 	if err != nil {
-		k.Unread = append(k.Unread, fmt.Sprintf("%s[%s]: %v", name, shown(entry), err))
+		k.Unread = append(k.Unread, fmt.Sprintf("%s[%.32q]: %v", name, entry, err))
 		return
 	}
 	k.Thresholds = append(k.Thresholds, pressure.Threshold{Signal: signal, Quantity: quantity, Hard: wait == 0, Grace: wait})

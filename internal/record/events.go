@@ -30,12 +30,11 @@ const again = "again "
 // The reasons of Events that are about no request. They are on the node, but for EvictionStuck, which is on the
 // victim; ConfigurationRefused is on evictd's own pod too.
 const (
-	reasonStuck       = "EvictionStuck"
-	reasonHeld        = "EvictionHeld"
-	reasonRefused     = "ConfigurationRefused"
-	reasonStopped     = "EvictionsStopped" // by the ConfigMap, or whether it exists is not known
-	reasonResumed     = "EvictionsResumed"
-	reasonKubeletNear = "KubeletEvictionNear"
+	reasonStuck   = "EvictionStuck"
+	reasonHeld    = "EvictionHeld"
+	reasonRefused = "ConfigurationRefused"
+	reasonStopped = "EvictionsStopped" // by the ConfigMap, or whether it exists is not known
+	reasonResumed = "EvictionsResumed"
 )
 
 // eventTable returns every Event by what it is about: the outcome of a request, which is written on
@@ -63,11 +62,10 @@ func eventTable() map[string]event {
 
 		reasonStuck: {reasonStuck, warning, "evictd evicted this pod for {signal}, it should have ended by {deadline} and has not: evictd does not rely on its end any more. " +
 			"Look for finalizers, volumes that do not unmount, or a container runtime that hangs."},
-		reasonHeld:        {reasonHeld, warning, "{dry}evictd evicts no pod: {hold}{answer}. {shortage}"},
-		reasonRefused:     {reasonRefused, warning, "evictd refuses {what}: {error}"},
-		reasonStopped:     {reasonStopped, warning, "{state}; {do}. Until then its evictions are server-side dry runs."},
-		reasonResumed:     {reasonResumed, normal, "It is not stopped any more: {state}."},
-		reasonKubeletNear: {reasonKubeletNear, warning, "the kubelet is about to evict pods before evictd: {detail}"},
+		reasonHeld:    {reasonHeld, warning, "{dry}evictd evicts no pod: {hold}{answer}. {shortage}"},
+		reasonRefused: {reasonRefused, warning, "evictd refuses {what}: {error}"},
+		reasonStopped: {reasonStopped, warning, "{state}; {do}. Until then its evictions are server-side dry runs."},
+		reasonResumed: {reasonResumed, normal, "It is not stopped any more: {state}."},
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
-	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -248,7 +247,6 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.Refused(errors.New("x"), "") },
 		func(int) { r.VictimEnded(ended()) },
 		func(int) { r.APIError(record.RequestList, 500) },
-		func(i int) { r.KubeletHeadroom(&kubeletconfig.Headroom{Near: i%2 == 0}, true) },
 		func(int) { _ = served(t, r) },
 		func(int) {
 			if _, err := r.registry.Gather(); err != nil {

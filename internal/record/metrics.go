@@ -29,7 +29,7 @@ type metrics struct {
 	lastTick, lastReload, build, confined, dryRun, dryRunReason    *prometheus.GaugeVec
 	inFlight, stuck, blocked, misconfigured, ranked, nodeTaints    *prometheus.GaugeVec
 	state, pressure, underPressure, forecast, watchAge, wakeups    *prometheus.GaugeVec
-	memoryUsed, kubeletRead, kubeletFirst, kubeletHeadroom         *prometheus.GaugeVec
+	memoryUsed, kubeletRead, kubeletFirst                          *prometheus.GaugeVec
 	available, capacity, line, diskUsed                            map[string]*prometheus.GaugeVec   // by unit
 	reclaimExpected, reclaimActual                                 map[string]*prometheus.CounterVec // by unit
 
@@ -52,8 +52,7 @@ func newMetrics(version string) *metrics {
 	for _, o := range []evict.Outcome{evict.Deleted, evict.WouldDelete} { // no victim is deleted
 		m.escalations.DeletePartialMatch(prometheus.Labels{"outcome": string(o)})
 	}
-	m.confined.Reset() // not known yet, as the next
-	m.kubeletHeadroom.Reset()
+	m.confined.Reset()                    // not known yet
 	m.lastReload.WithLabelValues().Set(1) // a process that runs has applied its file
 	m.build.WithLabelValues(version, runtime.Version()).Set(1)
 	return m
@@ -106,7 +105,6 @@ func (m *metrics) ofNode() {
 	m.wakeups = m.gauge("wakeups", "1 while the kernel wakes the loop when tasks wait for memory; 0 while there is pacing alone.", source)
 	m.kubeletRead = m.gauge("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's.")
 	m.kubeletFirst = m.gauge("kubelet_acts_first", "1 when by the two configurations the kubelet would evict for the signal first, else 0.", signal)
-	m.kubeletHeadroom = m.gauge("kubelet_memory_headroom_bytes", "Memory above the kubelet's hard threshold of memory.available, by its measure.")
 }
 
 // ofItself is the table of what evictd says of itself.

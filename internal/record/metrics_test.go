@@ -154,7 +154,6 @@ func everything(r *rig) {
 	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 	r.Sample(sampleOf(start), &verdict)
 	r.KubeletThresholds(&kubeletconfig.Configuration{}, &kubeletconfig.Result{Compared: []pressure.Signal{pressure.MemoryAvailable}})
-	r.KubeletHeadroom(&kubeletconfig.Headroom{}, true)
 	r.Confined(true)
 	for _, signal := range []pressure.Signal{
 		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,

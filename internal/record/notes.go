@@ -137,14 +137,10 @@ func (r *Recorder) KubeletThresholds(kubelet *kubeletconfig.Configuration, resul
 	for i := range result.Findings {
 		f := &result.Findings[i]
 		level, message := zapcore.WarnLevel, "the kubelet would evict before evictd"
-		switch f.Kind {
-		case kubeletconfig.KubeletMaybeFirst: // no reason to get up
+		if f.Maybe { // no reason to get up
 			level, message = zapcore.InfoLevel, "the kubelet may evict before evictd"
-		case kubeletconfig.BeforeImages:
-			message = "evictd would evict before the kubelet deletes unused images"
-		default:
-			r.metrics.kubeletFirst.WithLabelValues(f.Signal.String()).Set(1)
 		}
+		r.metrics.kubeletFirst.WithLabelValues(f.Signal.String()).Set(number(!f.Maybe))
 		r.logger.Log(level, message, with("signal", f.Signal, "detail", f.Detail)...)
 	}
 }
@@ -160,24 +156,6 @@ func (r *Recorder) KubeletThresholdsUnknown(named bool, err error) {
 	}
 	if r.news("kubelet's thresholds", err.Error()) {
 		r.logger.Log(level, "the kubelet's thresholds are not known and not compared with evictd's", zap.Error(err))
-	}
-}
-
-// KubeletHeadroom shows how far the node's memory is above the kubelet's hard threshold, by the
-// kubelet's measure; nothing where that is not known. It notes once, by the log and an Event on the
-// node, that this threshold has come near while evictd's are far, and that this is over.
-func (r *Recorder) KubeletHeadroom(h *kubeletconfig.Headroom, known bool) {
-	if !known {
-		r.metrics.kubeletHeadroom.Reset()
-		return
-	}
-	r.metrics.kubeletHeadroom.WithLabelValues().Set(float64(h.Bytes))
-	switch headroom := zap.Int64("headroom", h.Bytes); {
-	case h.Near && r.news("kubelet's threshold is near", ""):
-		r.logger.Warn("the kubelet's memory threshold is near and evictd's is not", headroom, zap.String("detail", h.Detail))
-		r.onNode(reasonKubeletNear, "{detail}", h.Detail)
-	case !h.Near && r.over("kubelet's threshold is near"):
-		r.logger.Info("the kubelet's memory threshold is not near any more, or evictd's is ahead of it", headroom)
 	}
 }
 

@@ -367,9 +367,7 @@ func nodeStories() []story {
 			r.KubeletThresholds(&kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}, &kubeletconfig.Result{
 				Compared: []pressure.Signal{pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.ImageFSAvailable},
 				Findings: []kubeletconfig.Finding{
-					{Signal: pressure.MemoryAvailable, Kind: kubeletconfig.KubeletFirst, Detail: "first"},
-					{Signal: pressure.NodeFSAvailable, Kind: kubeletconfig.KubeletMaybeFirst, Detail: "maybe"},
-					{Signal: pressure.ImageFSAvailable, Kind: kubeletconfig.BeforeImages, Detail: "images"},
+					{Signal: pressure.MemoryAvailable, Detail: "first"}, {Signal: pressure.NodeFSAvailable, Maybe: true, Detail: "maybe"},
 				},
 			})
 			r.show()
@@ -377,14 +375,6 @@ func nodeStories() []story {
 				r.KubeletThresholdsUnknown(false, errors.New("nothing is there"))
 			}
 			r.KubeletThresholdsUnknown(true, errors.New("it is not there"))
-		}},
-		{"the kubelet's threshold is near, told once until it is over; what is not known ends nothing, and 0 is a figure", func(r *rig) {
-			for _, h := range []*kubeletconfig.Headroom{
-				{Bytes: 1000}, {Bytes: 0, Near: true, Detail: "write this"}, nil, {Bytes: -5, Near: true, Detail: "write that"}, {Bytes: 900}, {Bytes: 901},
-			} {
-				r.KubeletHeadroom(h, h != nil)
-				r.show()
-			}
 		}},
 		{"taints: a dry run has changed nothing", func(r *rig) {
 			r.Tainted([]string{"evictd.dev/memory-pressure"}, []string{"evictd.dev/disk-pressure"}, false)

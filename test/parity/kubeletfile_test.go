@@ -17,6 +17,7 @@ import (
 	utilfs "k8s.io/kubernetes/pkg/util/filesystem"
 
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 const kubeletHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -64,7 +65,7 @@ const fileCapacity = 107374182400
 
 // evictdReads returns the same as evictd reads it, and the values that it does not
 // understand.
-func evictdReads(t *testing.T, path string) (lines []string, imageGC int32, unread []string) {
+func evictdReads(t *testing.T, path string) (lines []string, images pressure.Quantity, unread []string) {
 	t.Helper()
 	read, err := kubeletconfig.Read(path)
 	if err != nil {
@@ -75,7 +76,7 @@ func evictdReads(t *testing.T, path string) (lines []string, imageGC int32, unre
 		lines = append(lines, fmt.Sprintf("%s<%d after %v", one.Signal, one.Quantity.Of(fileCapacity), one.Grace))
 	}
 	slices.Sort(lines)
-	return lines, int32(read.ImageGCHighPercent), read.Unread
+	return lines, read.ImageCollection, read.Unread
 }
 
 func writeKubeletFile(t *testing.T, text string) string {
@@ -112,8 +113,12 @@ func TestKubeletsFileMeansTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, ourImages, unread := evictdReads(t, path)
-			if diff := cmp.Diff(want, got); diff != "" || images != ourImages || len(unread) != 0 {
-				t.Errorf("images at %d, want %d; unread %q; thresholds (-kubelet +evictd):\n%s", ourImages, images, unread, diff)
+			available := pressure.Quantity{} // when the used share, rounded up, reaches the kubelet's
+			if images < 100 {
+				available = pressure.Fraction(float32(101-images) / 100)
+			}
+			if diff := cmp.Diff(want, got); diff != "" || available != ourImages || len(unread) != 0 {
+				t.Errorf("images below %v, want %v; unread %q; thresholds (-kubelet +evictd):\n%s", ourImages, available, unread, diff)
 			}
 		})
 	}
