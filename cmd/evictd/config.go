@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/config"
 )
@@ -64,7 +65,7 @@ func validated(cmd *cobra.Command, file string, warnings []string) error {
 
 func newConfigDefaultsCommand() *cobra.Command {
 	return newCommand("defaults", "Print the full default configuration as YAML", func(cmd *cobra.Command) error {
-		written, err := config.Explain(config.Default())
+		written, err := yaml.Marshal(config.Default())
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"go.uber.org/zap"
+	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/state"
@@ -53,7 +54,7 @@ func (d *daemon) keepLast(c *config.EvictdConfiguration) {
 	if d.flags.stateDir == "" {
 		return
 	}
-	text, err := config.Explain(c)
+	text, err := yaml.Marshal(c)
 	if err == nil {
 		err = state.Replace(filepath.Join(d.flags.stateDir, lastConfigFile), text)
 	}

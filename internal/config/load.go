@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	yamlnode "go.yaml.in/yaml/v3"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -32,15 +31,8 @@ func Load(path string) (*EvictdConfiguration, error) {
 	return Parse(data)
 }
 
-// read returns the file's content, cut off one byte behind what it may have: [toJSON] refuses
-// that. The path may be a pipe.
-func read(path string) (_ []byte, err error) {
-	file, err := os.Open(filepath.Clean(path))
-	if err != nil {
-		return nil, fmt.Errorf("reading configuration: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+func read(path string) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
 		return nil, fmt.Errorf("reading configuration: %w", err)
 	}
@@ -54,16 +46,14 @@ func Parse(data []byte) (*EvictdConfiguration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing configuration: %w", err)
 	}
-	f := &faults{}
-	if f.otherKind(text); f.err() != nil {
-		return nil, f.err()
-	}
-	c := base()
+	c, f := base(), &faults{}
 	unknown, err := kjson.UnmarshalStrict(text, c)
 	if err != nil {
-		return nil, unfit(text, err)
+		return nil, unfit(err)
 	}
-	f.unknown(unknown)
+	if c.Kind == Kind || c.Kind == "" { // of another kind each field would be unknown
+		f.unknown(unknown)
+	}
 	c.complete()
 	f.validate(c)
 	if f.err() != nil {
@@ -111,23 +101,4 @@ func oneDocument(data []byte) error {
 func notYAML(err error) error {
 	text := strings.NewReplacer("yaml: ", "", "unmarshal errors:\n  ", "", "\n  ", "; ").Replace(err.Error())
 	return errors.New("not YAML: " + wording.OneLine(text))
-}
-
-// otherKind refuses a file of another kind by its head: each of its fields would be unknown.
-func (f *faults) otherKind(text []byte) {
-	var head metav1.TypeMeta
-	err := kjson.UnmarshalCaseSensitivePreserveInts(text, &head)
-	if err == nil && head.Kind != "" && head.Kind != Kind {
-		f.header(head.APIVersion, head.Kind)
-	}
-}
-
-// Explain returns the configuration as YAML, every default spelled out. [Parse]
-// reads it back to the same configuration.
-func Explain(c *EvictdConfiguration) ([]byte, error) {
-	written, err := yaml.Marshal(c)
-	if err != nil {
-		return nil, fmt.Errorf("writing configuration: %w", err)
-	}
-	return written, nil
 }

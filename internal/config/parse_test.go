@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 )
 
 const head = "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"
@@ -72,7 +73,7 @@ func TestLoad(t *testing.T) {
 // FuzzParse: nothing panics, every fault is a line, and what is accepted is
 // written and read back to the same.
 func FuzzParse(f *testing.F) {
-	defaults, err := Explain(Default())
+	defaults, err := yaml.Marshal(Default())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -100,10 +101,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if err = c.Validate(); err != nil {
-			t.Errorf("accepted and not valid: %v", err)
-		}
-		written, err := Explain(c)
+		written, err := yaml.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,43 +29,33 @@ const anyEnding = "*"
 // enough for a path that can be read.
 const deepestQueue = 16
 
-// claim is a namespace pattern of a queue.
-type claim struct {
-	path     *field.Path
-	pattern  string
-	byLabels bool
-}
-
-// queues returns the queues of one level, with those below, as package rank takes them, and what they
-// claim; it checks them. Above is the namespaces of the nearest queue above that names any; nil where
-// none does.
-func (f *faults) queues(path *field.Path, queues []Queue, above []string, level int) (ranked []rank.Queue, all []claim) {
+// queues returns the queues of one level, with those below, as package rank takes them, and checks them.
+// Above is the namespaces of the nearest queue above that names any; nil where none does.
+func (f *faults) queues(path *field.Path, queues []Queue, above []string, level int) (ranked []rank.Queue) {
 	if level > deepestQueue && len(queues) > 0 {
 		f.invalid(path, field.OmitValueType{}, fmt.Sprintf("is nested deeper than %d queues", deepestQueue))
-		return nil, nil
+		return nil
 	}
-	names := map[string]bool{}
+	names, taken := map[string]bool{}, []string(nil) // by the queues before, whatever labels a pod has
 	for i := range queues {
 		q, at := &queues[i], path.Index(i)
-		one := f.queue(at, q, above, names)
-		var claims, below []claim
-		inherited := above
-		for j, pattern := range q.Namespaces {
-			claims = append(claims, claim{at.Child("namespaces").Index(j), pattern, one.ByLabels})
+		f.queueName(at.Child("name"), q.Name, names)
+		f.namespacePatterns(at.Child("namespaces"), q.Namespaces, above, taken)
+		one, inherited := f.queue(at, q), above
+		if len(q.Namespaces) > 0 {
 			inherited = q.Namespaces
 		}
-		one.Queues, below = f.queues(at.Child("queues"), q.Queues, inherited, level+1)
-		claims = append(claims, below...)
-		f.overlaps(all, claims)
-		ranked, all = append(ranked, one), append(all, claims...)
+		one.Queues = f.queues(at.Child("queues"), q.Queues, inherited, level+1)
+		if ranked = append(ranked, one); !one.ByLabels {
+			taken = append(taken, q.Namespaces...)
+		}
 	}
-	return ranked, all
+	return ranked
 }
 
-// queue returns one queue without those below, and checks it. What is not valid means the default.
-func (f *faults) queue(path *field.Path, q *Queue, above []string, names map[string]bool) rank.Queue {
-	f.queueName(path.Child("name"), q.Name, names)
-	f.namespacePatterns(path.Child("namespaces"), q.Namespaces, above)
+// queue returns one queue without those below, and checks what chooses and ranks its pods. What is not valid
+// means the default.
+func (f *faults) queue(path *field.Path, q *Queue) rank.Queue {
 	selected := f.selector(path.Child("podSelector"), q.PodSelector)
 	if len(q.Namespaces) == 0 && selected == nil && len(q.Queues) == 0 {
 		f.add(field.Required(path, "holds no pod: set namespaces or podSelector, or queues below"))
@@ -93,18 +83,21 @@ func (f *faults) queueName(path *field.Path, name string, names map[string]bool)
 }
 
 // namespacePatterns checks names of namespaces and beginnings of them. Where above is not nil, each
-// must be among it.
-func (f *faults) namespacePatterns(path *field.Path, namespaces, above []string) {
+// must be among it, and none may be among those that are taken.
+func (f *faults) namespacePatterns(path *field.Path, namespaces, above, taken []string) {
 	for i, pattern := range namespaces {
 		at, name := path.Index(i), strings.TrimSuffix(pattern, anyEnding)
 		wrong := validation.IsDNS1123Label(strings.TrimSuffix(name, "-"))
+		covering := func(outer string) bool { return covers(outer, pattern) }
 		switch {
 		case strings.Contains(name, anyEnding):
 			f.invalid(at, pattern, "may have * at its end only")
 		case pattern != anyEnding && len(wrong) > 0:
 			f.invalid(at, pattern, "must be the name of a namespace, or the beginning of one and *: "+strings.Join(wrong, "; "))
-		case above != nil && !slices.ContainsFunc(above, func(outer string) bool { return covers(outer, pattern) }):
+		case above != nil && !slices.ContainsFunc(above, covering):
 			f.invalid(at, pattern, "is not among the namespaces of the queue above, so no pod could belong here")
+		case slices.ContainsFunc(taken, covering):
+			f.invalid(at, pattern, "is among the namespaces of a queue before this one, so no pod could belong here")
 		}
 	}
 }
@@ -116,21 +109,6 @@ func covers(outer, inner string) bool {
 		return outer == inner
 	}
 	return strings.HasPrefix(strings.TrimSuffix(inner, anyEnding), beginning)
-}
-
-// overlaps refuses a namespace that another queue has claimed before, unless both choose among its
-// pods by labels.
-func (f *faults) overlaps(earlier, claims []claim) {
-	for _, later := range claims {
-		at := slices.IndexFunc(earlier, func(e claim) bool {
-			together := covers(e.pattern, later.pattern) || covers(later.pattern, e.pattern)
-			return together && (!e.byLabels || !later.byLabels)
-		})
-		if at >= 0 {
-			f.invalid(later.path, later.pattern,
-				fmt.Sprintf("is in %s too: a namespace belongs to one queue, unless both choose its pods by podSelector", earlier[at].path))
-		}
-	}
 }
 
 // guaranteed returns the bytes of memory that a queue is guaranteed.

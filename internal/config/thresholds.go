@@ -31,7 +31,7 @@ const (
 
 // Thresholds returns the thresholds that the configuration sets, hard before soft and then in the
 // order of the signals, without those that are switched off. The error names the values that cannot
-// be in force; a configuration that [Load] or [Parse] returned, or that validates, has none.
+// be in force; a configuration that [Load] or [Parse] returned has none.
 func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
 	f := &faults{}
 	lines := f.lines(c)

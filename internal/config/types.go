@@ -7,8 +7,7 @@
 // comments in types.go.
 //
 // [Load] and [Parse] return a whole configuration or an error, and [Watch] follows the file. A
-// configuration made by hand in Go is neither completed nor checked until
-// [EvictdConfiguration.Validate] is called; start from [Default].
+// configuration made by hand in Go is neither completed nor checked; start from [Default].
 package config
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,11 +118,9 @@ type MemoryStall struct {
 // Sampling bounds the time between two samples. The next one is due when the nearest threshold
 // could be reached at the fastest fill rate seen or assumed.
 type Sampling struct {
-	// Duration: the shortest time between two samples, at least 1ms. Unset means 10ms, or maxInterval
-	// if that is shorter.
+	// Duration: the shortest time between two samples, at least 1ms. Unset means 10ms.
 	MinInterval Duration `json:"minInterval"`
-	// Duration: the longest time between two samples, at least minInterval and at most 10s. Unset
-	// means 1s, or minInterval if that is longer.
+	// Duration: the longest time between two samples, at least minInterval and at most 10s. Unset means 1s.
 	MaxInterval Duration `json:"maxInterval"`
 }
 
@@ -166,11 +163,10 @@ type Queue struct {
 	// Name of the queue: letters, digits, `-` and `_`, unique among its siblings.
 	Name string `json:"name"`
 	// Namespaces whose pods belong to the queue; `*` at the end matches any ending. They must be among
-	// those of the queue above, and in no other queue, unless both choose by podSelector. Unset means
-	// those of the queue above, where podSelector chooses among them.
+	// those of the queue above. If several queues side by side match a pod, the first one gets it. Unset
+	// means those of the queue above, where podSelector chooses among them.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Labels a pod must have as well to belong to the queue. Unset and `{}` require none. If several
-	// queues side by side select a pod, the first one gets it.
+	// Labels a pod must have as well to belong to the queue. Unset and `{}` require none.
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 	// `memory` to the amount that the queue is guaranteed: while its pods together use less, none of
 	// them is evicted for memory as long as a pod of no such queue can be. Unset means none.

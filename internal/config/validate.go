@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -25,17 +24,9 @@ const softJitterLongest = time.Minute
 
 // The bounds of a walk through the files. With less CPU its figures would be stale before it ends.
 const (
-	walkCPULowest      = 10 // thousandths of a core
+	walkCoresLowest    = 0.01
 	walkWorkersHighest = 16
 )
-
-// Validate returns nil, or an *[InvalidError] with every fault of the values. It
-// completes nothing: an empty field that a file could leave out is a fault here.
-func (c *EvictdConfiguration) Validate() error {
-	f := &faults{}
-	f.validate(c)
-	return f.err()
-}
 
 // validate checks every block, nearly in the order of the fields of EvictdConfiguration.
 func (f *faults) validate(c *EvictdConfiguration) {
@@ -48,7 +39,7 @@ func (f *faults) validate(c *EvictdConfiguration) {
 	f.protect(field.NewPath("protect"), &c.Protect)
 	f.queues(field.NewPath("queues"), c.Queues, nil, 1)
 	f.limits(field.NewPath("limits"), &c.Limits)
-	f.disk(field.NewPath("disk"), &c.Disk)
+	f.disk(field.NewPath("disk"), c)
 }
 
 func (f *faults) header(apiVersion, kind string) {
@@ -82,7 +73,7 @@ func (f *faults) protect(path *field.Path, p *Protect) {
 	}
 	oneOf(f, path.Child("withinRequests"), p.WithinRequests, WithinRequestsAlways, WithinRequestsNever, WithinRequestsUntilExhaustion)
 	f.selector(path.Child("podSelector"), &p.PodSelector)
-	f.namespacePatterns(path.Child("annotationNamespaces"), p.AnnotationNamespaces, nil)
+	f.namespacePatterns(path.Child("annotationNamespaces"), p.AnnotationNamespaces, nil, nil)
 }
 
 func (f *faults) limits(path *field.Path, l *Limits) {
@@ -92,33 +83,23 @@ func (f *faults) limits(path *field.Path, l *Limits) {
 		"; a soft threshold that should wait longer has a longer grace period")
 }
 
-func (f *faults) disk(path *field.Path, d *Disk) {
+func (f *faults) disk(path *field.Path, c *EvictdConfiguration) {
+	d := &c.Disk
 	oneOf(f, path.Child("source"), d.Source, DiskSummary, DiskNode)
 	between(f, path.Child("workers"), d.Workers, 1, walkWorkersHighest, "")
-	if _, err := d.milliCPU(); err != nil {
-		f.invalid(path.Child("cpu"), d.CPU, err.Error())
+	most := max(d.Workers, 1)
+	if cores := c.WalkCores(); cores < walkCoresLowest || cores > float64(most) {
+		f.invalid(path.Child("cpu"), d.CPU, fmt.Sprintf(
+			`must be an amount of CPU between 10m and %d, one core for each of disk.workers, such as "200m"`, most))
 	}
 }
 
-func (d *Disk) milliCPU() (int64, error) {
-	cpu, err := ParseQuantity(d.CPU)
-	if err != nil {
-		return 0, errors.New(`must be an amount of CPU, such as "200m"`)
-	}
-	const milliPerWorker = 1000
-	workers := int64(max(d.Workers, 1))
-	if milli := cpu.MilliValue(); milli >= walkCPULowest && milli <= workers*milliPerWorker {
-		return milli, nil
-	}
-	return 0, fmt.Errorf("must be between %dm and %d, one core for each of disk.workers", walkCPULowest, workers)
-}
-
-// WalkCores returns disk.cpu in cores. A value that is not valid is one core.
+// WalkCores returns disk.cpu in cores; 0 where it is no amount.
 func (c *EvictdConfiguration) WalkCores() float64 {
-	const thousandths = 1000
-	milli, err := c.Disk.milliCPU()
+	cpu, err := quantityOf(c.Disk.CPU)
 	if err != nil {
-		return 1
+		return 0
 	}
-	return float64(milli) / thousandths
+	const thousandths = 1000
+	return float64(cpu.MilliValue()) / thousandths
 }

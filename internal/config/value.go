@@ -110,20 +110,15 @@ func share(text string) float32 {
 func percentage(text string) (float32, error) {
 	number, found := strings.CutSuffix(text, "%")
 	parsed, err := strconv.ParseFloat(number, 32)
-	switch {
-	case strings.HasSuffix(number, "%"):
-		return 0, errors.New("has more than one percent sign: write one")
-	case err != nil || !found:
-		return 0, errors.New(`is not a percentage: write a number and a percent sign, like "10%"`)
-	case math.IsNaN(parsed) || math.IsInf(parsed, 0):
-		return 0, errors.New(`is not a number: write one, like "10%"`)
+	if err != nil || !found || math.IsNaN(parsed) || math.IsInf(parsed, 0) {
+		return 0, errors.New(`is not a percentage: write a number and one percent sign, like "10%"`)
 	}
 	return float32(parsed) / 100, nil
 }
 
 // parseAmount reads a resource.Quantity of whole bytes, inodes or tasks.
 func parseAmount(text string) (int64, error) {
-	q, err := ParseQuantity(text)
+	q, err := quantityOf(text)
 	switch {
 	case err != nil:
 		return 0, err
@@ -142,10 +137,10 @@ func parseAmount(text string) (int64, error) {
 	return q.Value(), nil
 }
 
-// ParseQuantity is [resource.ParseQuantity] for untrusted text. The latter computes the power of
+// quantityOf is [resource.ParseQuantity] for untrusted text. The latter computes the power of
 // ten of a text like 1e-1000000, which takes 60 ms, and with nine more zeros does not end.
-// ParseQuantity refuses a power of three digits first.
-func ParseQuantity(text string) (resource.Quantity, error) {
+// A power of three digits is refused first.
+func quantityOf(text string) (resource.Quantity, error) {
 	if len(text) > longest {
 		return resource.Quantity{}, fmt.Errorf("is longer than %d characters: not an amount", longest)
 	}

@@ -22,7 +22,7 @@ func render(source []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defaults, err := config.Explain(config.Default())
+	defaults, err := yaml.Marshal(config.Default())
 	if err != nil {
 		return nil, err
 	}

@@ -62,9 +62,6 @@ type node struct {
 
 func newNode(state *State, ranker Ranker) (*node, error) {
 	c := state.configuration()
-	if err := c.Validate(); err != nil {
-		return nil, fmt.Errorf("validating: %w", err)
-	}
 	thresholds, err := c.Thresholds()
 	if err != nil {
 		return nil, fmt.Errorf("reading the thresholds: %w", err)
