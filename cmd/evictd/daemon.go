@@ -81,7 +81,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 func (d *daemon) openRecorder(registry *prometheus.Registry) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	d.events = record.NewEvents(d.clients.Telling.EventSink(), d.flags.nodeName, "evictd", time.Now)
-	reader := hostinfo.New(d.flags.hostRoot, d.host.kubepods, func(err error) { d.recorder.Failed(record.SourceHost, err) })
+	reader := hostinfo.New(d.flags.hostRoot, func(err error) { d.recorder.Failed(record.SourceHost, err) })
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
 		MemoryUsed: reader.Memory, Host: reader, OOMKills: d.oomKills, WatchAge: d.pods.Age,

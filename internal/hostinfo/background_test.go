@@ -21,7 +21,7 @@ func TestProcessesAreReadInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads, faults atomic.Int64 // one reading ends after the last look
 		fault, takes := error(nil), timeout
-		r := New("", "/kubepods", func(error) { faults.Add(1) })
+		r := New("", func(error) { faults.Add(1) })
 		r.look = func(context.Context) ([]decide.Process, error) {
 			time.Sleep(takes - time.Millisecond)
 			read := reads.Add(1)
@@ -75,7 +75,7 @@ func TestProcessesAreReadInTheBackground(t *testing.T) {
 func TestMemoryUsed(t *testing.T) {
 	t.Parallel()
 	root, faults := planted().Plant(t), 0
-	r, at := New(root, "/kubepods", func(error) { faults++ }), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r, at := New(root, func(error) { faults++ }), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	if got := r.MemoryUsed(at); len(got) != len(Parts()) || got["Shared"] != 50<<10 {
 		t.Errorf("%v", got)
 	}

@@ -3,81 +3,54 @@ package hostinfo
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"path"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// namespace turns the paths that /proc/<pid>/cgroup shows into those below the cgroup mount.
-// They differ on cgroup v2, where a container usually has a cgroup namespace: the kernel
-// shows each path relative to the group of evictd's own container,
-//
-//	/../../kubepods-burstable-pod1234.slice/cri-containerd-<id>.scope
-//	/../../../../system.slice/containerd.service
-type namespace struct{ own, kubepods string }
+const (
+	// podGroup is in the path of a pod's cgroup, with both of the kubelet's cgroup drivers: pod, and the pod's UID or
+	// the hash of a static pod.
+	podGroup = `pod[0-9a-f]{8}[0-9a-f_-]{24,28}`
+	// ownGroup is evictd's own container, or another one of its pod, in a cgroup namespace.
+	ownGroup = `^/(\.\./[^/]+)?$`
+)
 
-// groups finds evictd's own group out. The host's first process is in the root or next to
-// it, so that its path climbs out of the whole namespace. Only evictd's own ancestors have
-// no names there, and they are the pods' cgroup and what is below it: it runs in a pod, or
-// in the host's own namespace.
-func (r *Reader) groups() (namespace, error) {
-	content, err := r.readOf(1, "cgroup")
-	if err != nil {
-		return namespace{}, err
-	}
-	first, _, err := groupsIn(content)
-	if err != nil {
-		return namespace{}, fmt.Errorf("process 1: %w", err)
-	}
-	n := namespace{own: "/", kubepods: r.kubepods}
-	depth := strings.Count(first+"/", "../")
-	if above := strings.Count(n.kubepods, "/"); depth >= above {
-		n.own, depth = n.kubepods, depth-above
-	}
-	n.own = path.Join(n.own, strings.Repeat("own/", depth))
-	return n, nil
-}
-
-// inPods reports whether a group that a process is in lies below the pods' cgroup, or is it.
-func (n namespace) inPods(group string) bool {
-	return n.kubepods != "/" && strings.HasPrefix(path.Join(n.own, group)+"/", n.kubepods+"/")
-}
-
-// groupsIn returns the group that accounts for a process's memory and the one that systemd
-// keeps it in, from a /proc/<pid>/cgroup: one line on cgroup v2, one for each hierarchy on
-// v1, and both on hybrid nodes, where memory is on v1,
+// unitOf returns the unit or container that a process is in, from its /proc/<pid>/cgroup, and whether that is a
+// pod's. There is one line on cgroup v2, and one for each hierarchy on v1, of which some may have only the root,
 //
 //	0::/system.slice/containerd.service
 //	4:memory:/system.slice/containerd.service
-//	1:name=systemd:/system.slice/containerd.service
-func groupsIn(content string) (memory, systemd string, err error) {
-	var unified string
+//
+// On cgroup v2 a container usually has a cgroup namespace: the kernel shows each path relative to the group of
+// evictd's own container,
+//
+//	0::/../../kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope
+//	0::/../../../../system.slice/containerd.service
+func unitOf(content string) (unit string, inPod bool, err error) {
+	ofPod, ofOwn := regexp.MustCompile(podGroup), regexp.MustCompile(ownGroup)
+	lines, own := 0, true
 	for line := range strings.Lines(content) {
-		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		controllers, group, _ := strings.Cut(rest, ":")
-		switch {
-		case !strings.HasPrefix(group, "/"):
-		case controllers == "":
-			unified = group
-		case slices.Contains(strings.Split(controllers, ","), "memory"):
-			memory = group
-		case controllers == "name=systemd":
-			systemd = group
+		_, group, found := strings.Cut(strings.TrimSuffix(line, "\n"), ":/")
+		if !found {
+			continue
 		}
+		lines++
+		inPod = inPod || ofPod.MatchString(group)
+		own = own && ofOwn.MatchString("/"+group)
+		unit = cmp.Or(unit, nameIn(group))
 	}
-	if memory, systemd = cmp.Or(memory, unified), cmp.Or(systemd, unified); memory == "" {
-		err = errors.New("the process has no entry for a memory cgroup")
+	if lines == 0 {
+		err = errors.New("it has no cgroup")
 	}
-	return memory, systemd, err
+	return unit, inPod || own, err
 }
 
-// unitOf returns the name of the unit or container in a group's path: the outermost service or
+// nameIn returns the name of the unit or container in a group's path: the outermost service or
 // scope, because what runs in one may create more below it. Without one it returns the last name,
 // which is the container's when a runtime creates its groups itself.
-func unitOf(group string) string {
+func nameIn(group string) string {
 	unit := ""
 	for name := range strings.SplitSeq(strings.TrimSuffix(group, " (deleted)"), "/") {
 		if name != "" && name != ".." {

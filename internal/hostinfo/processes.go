@@ -40,16 +40,12 @@ func (r *Reader) outside(ctx context.Context) (largest []decide.Process, err err
 	if err != nil {
 		return nil, err
 	}
-	groups, err := r.groups()
-	if err != nil {
-		return nil, err
-	}
 	for _, pid := range pids {
 		least := int64(0)
 		if len(largest) == largestCount {
 			least = largest[largestCount-1].RSS
 		}
-		switch p, err := r.read(ctx, pid, groups, least); {
+		switch p, err := r.read(ctx, pid, least); {
 		case errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH): // it has ended
 		case err != nil:
 			return nil, err
@@ -68,7 +64,7 @@ func (r *Reader) outside(ctx context.Context) (largest []decide.Process, err err
 // read returns a process outside the pods that has more resident memory than least, in bytes, and a
 // zero one for every other. Command lines are never read: they hold secrets, and reading one waits for a
 // lock of the process that a node short of memory keeps for long.
-func (r *Reader) read(ctx context.Context, pid int32, groups namespace, least int64) (decide.Process, error) {
+func (r *Reader) read(ctx context.Context, pid int32, least int64) (decide.Process, error) {
 	// Not process.NewProcess: where /proc is no mount of its own it sends a signal to find
 	// out whether there is such a process, and it works out when it was started.
 	memory, err := (&process.Process{Pid: pid}).MemoryInfoWithContext(ctx)
@@ -86,14 +82,14 @@ func (r *Reader) read(ctx context.Context, pid int32, groups namespace, least in
 	if err != nil {
 		return decide.Process{}, err
 	}
-	accounts, systemd, err := groupsIn(content)
+	unit, inPod, err := unitOf(content)
 	if err != nil {
 		return decide.Process{}, fmt.Errorf("process %d: %w", pid, err)
 	}
-	if groups.inPods(accounts) {
+	if inPod {
 		return decide.Process{}, nil
 	}
-	p.Unit = cmp.Or(unitOf(accounts), unitOf(systemd))
+	p.Unit = unit
 	name, err := r.readOf(pid, "comm")
 	p.Name = clean(strings.TrimSuffix(name, "\n"))
 	return p, err

@@ -13,7 +13,6 @@ package hostinfo
 
 import (
 	"context"
-	"path"
 	"path/filepath"
 	"sync"
 	"time"
@@ -32,10 +31,9 @@ const (
 
 // Reader reads the host. Its methods may be called from any goroutine.
 type Reader struct {
-	root     string // at which the host's root is
-	kubepods string
-	failed   func(error)
-	look     func(context.Context) ([]decide.Process, error) // reads the processes
+	root   string // at which the host's root is
+	failed func(error)
+	look   func(context.Context) ([]decide.Process, error) // reads the processes
 
 	mu       sync.Mutex // guards all below
 	used     decide.Breakdown
@@ -46,10 +44,10 @@ type Reader struct {
 	reading  bool
 }
 
-// New returns a reader of the host whose root is below a directory, "" is /, with all pods in a cgroup.
-// It reports what cannot be read to failed, on any goroutine.
-func New(hostRoot, kubepods string, failed func(error)) *Reader {
-	r := &Reader{root: filepath.Join("/", hostRoot), kubepods: path.Join("/", kubepods), failed: failed}
+// New returns a reader of the host whose root is below a directory, "" is /. It reports what cannot be read to
+// failed, on any goroutine.
+func New(hostRoot string, failed func(error)) *Reader {
+	r := &Reader{root: filepath.Join("/", hostRoot), failed: failed}
 	r.look = r.outside
 	return r
 }

@@ -52,19 +52,16 @@ func hold(held string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// look prints which of some processes are outside the pods' cgroup, as it is seen in a cgroup
-// namespace: its arguments are the processes, the pods' cgroup and the directory of the group
-// that is the namespace's root.
+// look prints which of some processes are outside the pods, as it is seen in a cgroup namespace: its
+// arguments are the processes and the directory of the group that is the namespace's root.
 func look() {
 	runtime.LockOSThread() // the namespace is this thread's
-	pids, kubepods, dir := os.Args[1], os.Args[2], os.Args[3]
-	r := New("", kubepods, nil)
-	err := errors.Join(join(dir, os.Getpid()), unix.Unshare(unix.CLONE_NEWCGROUP))
-	groups, fault := r.groups()
-	fmt.Println("groups", groups, err, fault)
+	pids, dir := os.Args[1], os.Args[2]
+	r := New("", nil)
+	fmt.Println(errors.Join(join(dir, os.Getpid()), unix.Unshare(unix.CLONE_NEWCGROUP)))
 	for pid := range strings.FieldsSeq(pids) {
 		n, _ := strconv.Atoi(pid)
-		p, err := r.read(context.Background(), int32(n), groups, 0)
+		p, err := r.read(context.Background(), int32(n), 0)
 		fmt.Printf("outside %t %q %v\n", p.RSS > 0, p.Unit, err)
 	}
 }
@@ -129,6 +126,13 @@ func group(t *testing.T, name string) string {
 	return dir
 }
 
+// A pod of the API server, by both cgroup drivers, and a static one.
+const (
+	podByFS      = "pod3f0c4a52-0d6a-4d26-a1f5-5a2f6b8d9c01"
+	podBySystemd = "kubepods-burstable-pod3f0c4a52_0d6a_4d26_a1f5_5a2f6b8d9c02.slice"
+	staticPod    = "kubepods-pod0123456789abcdef0123456789abcdef.slice"
+)
+
 // patience is how long a test waits for what must come.
 const patience = 2 * time.Minute
 
@@ -148,21 +152,17 @@ func removeGroup(t *testing.T, dir string) {
 }
 
 // On this machine's own /proc: a process that holds memory is told with its name, unit and
-// size, unless its cgroup is below the pods'.
+// size, unless its cgroup is a pod's.
 func TestRealProcesses(t *testing.T) {
 	const held = 64 // MiB
-	inside := start(t, held, group(t, "/pods/burstable/pod1234/container"))
+	inside := start(t, held, group(t, "/pods/burstable/"+podByFS+"/container"))
 	out := start(t, held, group(t, "/host.service"))
-	r := New("", own()+"/pods", nil)
-	groups, err := r.groups()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := r.read(t.Context(), int32(out.Process.Pid), groups, 0)
+	r := New("", nil)
+	p, err := r.read(t.Context(), int32(out.Process.Pid), 0)
 	if err != nil || p.Unit != "host.service" || p.Name != "hostinfo.test" || p.RSS < held*mib || p.RSS > (held+32)*mib {
 		t.Errorf("outside: %+v, %v", p, err)
 	}
-	if none, fault := r.read(t.Context(), int32(inside.Process.Pid), groups, 0); fault != nil || none != (decide.Process{}) {
+	if none, fault := r.read(t.Context(), int32(inside.Process.Pid), 0); fault != nil || none != (decide.Process{}) {
 		t.Errorf("inside: %+v, %v", none, fault)
 	}
 	largest, err := r.outside(t.Context())
@@ -188,21 +188,21 @@ func TestRealProcesses(t *testing.T) {
 // A cgroup namespace, which a container usually has on cgroup v2, shows other paths. In one,
 // the processes of pods and of the host are told apart as outside.
 func TestCgroupNamespace(t *testing.T) {
-	inside := start(t, 1, group(t, "/pods/burstable/pod1234/container"))
+	inside := start(t, 1, group(t, "/pods/"+podBySystemd+"/container"))
 	out := start(t, 1, group(t, "/host.service"))
-	sidecar := start(t, 1, group(t, "/pods/pod5678/sidecar"))
+	sidecar := start(t, 1, group(t, "/pods/"+staticPod+"/sidecar"))
 	pids := fmt.Sprint(inside.Process.Pid, out.Process.Pid, sidecar.Process.Pid)
-	said, err := command(t, "look", pids, own()+"/pods", group(t, "/pods/pod5678/evictd")).Output()
-	const want = "<nil> <nil>\noutside false \"\" <nil>\noutside true \"host.service\" <nil>\noutside false \"\" <nil>\n"
-	if err != nil || !strings.HasSuffix(string(said), want) || !strings.Contains(string(said), "/pods/own/own") {
-		t.Errorf("got %s, %v; want the end %s", said, err, want)
+	said, err := command(t, "look", pids, group(t, "/pods/"+staticPod+"/evictd")).Output()
+	const want = "<nil>\noutside false \"\" <nil>\noutside true \"host.service\" <nil>\noutside false \"\" <nil>\n"
+	if err != nil || string(said) != want {
+		t.Errorf("got %s, %v; want %s", said, err, want)
 	}
 }
 
 // On this machine: every part, and together what is not free.
 func TestRealMemory(t *testing.T) {
 	t.Parallel()
-	memory, err := New("", "/pods", nil).Memory()
+	memory, err := New("", nil).Memory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func planted() kernelfiletest.Tree {
 		"proc/30/cgroup":                  "0::/system.slice/docker-" + strings.Repeat("ab", 32) + ".scope/init.scope\n",
 		"proc/30/comm":                    "a\x1b[2J\xffb\n",
 		"proc/400/statm":                  "9000 9000 10 1 0 1 0\n",
-		"proc/400/cgroup":                 "0::/kubepods.slice/kubepods-pod1.slice/c.scope\n",
+		"proc/400/cgroup":                 "0::/kubepods.slice/" + staticPod + "/c.scope\n",
 		"proc/400/comm":                   "greedy\n",
 		"proc/self/this is not a process": "",
 	}
@@ -279,27 +279,26 @@ func TestPlantedProcesses(t *testing.T) {
 		"one has just ended": {func(f kernelfiletest.Tree) { delete(f, "proc/30/cgroup") }, want[1:], ""},
 		"one ended before":   {func(f kernelfiletest.Tree) { delete(f, "proc/30/statm") }, want[1:], ""},
 		"one cannot be read": {func(f kernelfiletest.Tree) { f["proc/30/statm"] = kernelfiletest.Directory }, nil, "is a directory"},
-		"no group is told":   {func(f kernelfiletest.Tree) { f["proc/30/cgroup"] = "3:cpu:/x\n" }, nil, "process 30: the process has no entry for a memory cgroup"},
+		"no group is told":   {func(f kernelfiletest.Tree) { f["proc/30/cgroup"] = "3:cpu\n" }, nil, "process 30: it has no cgroup"},
 		"too few fields":     {func(f kernelfiletest.Tree) { f["proc/30/statm"] = "7" }, nil, "too short"},
 		"more than a host can have": {
 			func(f kernelfiletest.Tree) { f["proc/30/statm"] = "1 4503599627370495 1 1 1 1 1\n" }, nil, "process 30 has",
 		},
 		"only pods": {func(f kernelfiletest.Tree) {
-			f["proc/1/cgroup"], f["proc/30/cgroup"] = "0::/kubepods.slice\n", "0::/kubepods.slice/below\n"
+			f["proc/1/cgroup"], f["proc/30/cgroup"] = "0::/\n", "0::/kubepods/"+podByFS+"/c\n"
 		}, nil, "of 4 processes none is outside the pods"},
-		"process 1 is hidden": {func(f kernelfiletest.Tree) { delete(f, "proc/1/cgroup") }, nil, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := planted()
 			test.change(files)
-			got, err := New(files.Plant(t), "kubepods.slice", nil).outside(t.Context())
+			got, err := New(files.Plant(t), nil).outside(t.Context())
 			if !slices.Equal(got, test.want) || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.err)
 			}
 		})
 	}
-	if got, err := New(t.TempDir(), "/kubepods", nil).outside(t.Context()); err == nil {
+	if got, err := New(t.TempDir(), nil).outside(t.Context()); err == nil {
 		t.Errorf("without /proc: %+v", got)
 	}
 }
@@ -311,7 +310,7 @@ func TestCommandLinesAreNotRead(t *testing.T) {
 	files["proc/30/comm"] = "unicorn_rails_w\n" // 15 bytes, for which the library looks further
 	files["proc/30/status"] = "Name:\tunicorn_rails_w\n"
 	files["proc/30/cmdline"] = "unicorn_rails_worker --token=secret\x00"
-	got, err := New(files.Plant(t), "kubepods.slice", nil).outside(t.Context())
+	got, err := New(files.Plant(t), nil).outside(t.Context())
 	if err != nil || got[0].Name != "unicorn_rails_w" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -319,7 +318,7 @@ func TestCommandLinesAreNotRead(t *testing.T) {
 
 func TestPlantedMemory(t *testing.T) {
 	t.Parallel()
-	got, err := New(planted().Plant(t), "/kubepods", nil).Memory()
+	got, err := New(planted().Plant(t), nil).Memory()
 	want := decide.Breakdown{
 		"Anonymous": 150 << 10, "Shared": 50 << 10, "PageCache": 250 << 10, "Buffers": 20 << 10, "SlabReclaimable": 40 << 10,
 		"SlabUnreclaimable": 20 << 10, "PageTables": 10 << 10, "HugePages": 192 << 10, "Other": 168 << 10,
@@ -358,56 +357,43 @@ func TestSpoiltMeminfo(t *testing.T) {
 			t.Parallel()
 			root := planted().Plant(t)
 			spoil(t, filepath.Join(root, "proc/meminfo"))
-			if got, err := New(root, "/kubepods", nil).Memory(); err == nil {
+			if got, err := New(root, nil).Memory(); err == nil {
 				t.Errorf("it reads as %v", got)
 			}
 		})
 	}
 }
 
-func TestGroups(t *testing.T) {
+// TestUnits: the unit of each process, and "pod" for those in pods.
+func TestUnits(t *testing.T) {
 	t.Parallel()
-	const kubepods = "/kubelet.slice/kubelet-kubepods.slice"
-	for name, test := range map[string]struct {
-		first, kubepods, group string
-		want                   bool
-	}{
-		"the host's namespace, a pod":           {"0::/init.scope", kubepods, kubepods + "/pod1/c", true},
-		"the host's namespace, a service":       {"0::/init.scope", kubepods, "/kubelet.slice/kubelet.service", false},
-		"a name that begins the same":           {"0::/init.scope", kubepods, kubepods + "2/pod1", false},
-		"everything is in the root":             {"0::/", kubepods, "/", false},
-		"pods in the root":                      {"0::/", "/", "/system.slice", false},
-		"a namespace, evictd itself":            {"0::/../../../../init.scope", kubepods, "/", true},
-		"a namespace, its own pod":              {"0::/../../../../init.scope", kubepods, "/../other", true},
-		"a namespace, another pod":              {"0::/../../../../init.scope", kubepods, "/../../pod2/c", true},
-		"a namespace, beside the pods":          {"0::/../../../../init.scope", kubepods, "/../../../kubelet.service", false},
-		"a namespace, the host":                 {"0::/../../../../init.scope", kubepods, "/../../../../system.slice/x.service", false},
-		"a namespace, the kernel":               {"0::/../../../..", kubepods, "/../../../..", false},
-		"a namespace that is not in the pods'":  {"0::/../init.scope", kubepods, "/../system.slice", false},
-		"and a pod from there":                  {"0::/../init.scope", kubepods, "/.." + kubepods + "/pod1", true},
-		"cgroup v1, and systemd's is another's": {"4:memory:/\n1:name=systemd:/init.scope", "/kubepods", "/kubepods/pod1", true},
+	for content, want := range map[string]string{
+		"0::/kubepods.slice/kubepods-burstable.slice/" + podBySystemd + "/cri-containerd-1.scope": "pod",
+		"0::/kubelet/kubepods/besteffort/" + podByFS + "/1":                                       "pod",
+		"0::/../../" + staticPod + "/cri-containerd-1.scope":                                      "pod",
+		"0::/../../../besteffort/" + podByFS + "/1":                                               "pod",
+		"9:cpu:/\n4:memory:/kubepods/" + podByFS + "/1\n1:name=systemd:/init.scope":               "pod",
+		"0::/":                                                "pod", // evictd itself in a namespace
+		"5:memory:/\n1:name=systemd:/":                        "pod",
+		"0::/../cri-containerd-2.scope":                       "pod", // another container of its pod
+		"0::/../../../kubelet.service":                        "kubelet.service",
+		"0::/../../../..":                                     "",
+		"0::/init.scope":                                      "init.scope",
+		"0::/kubelet.slice/kubelet.service":                   "kubelet.service",
+		"0::/machine.slice/libpod-0123abcd.scope":             "libpod-0123abcd.scope",
+		"5:memory:/\n1:name=systemd:/system.slice/x.service":  "x.service", // without accounting of memory
+		"0::/user.slice/u.slice/session-3.scope":              "session-3.scope",
+		"0::/user.slice/user@1.service/app.slice/foo.service": "user@1.service",
+		"0::/docker/0123":                                     "0123",
+		"0::/../../system.slice/x.service (deleted)":          "x.service",
+		"0::/a\x1bb":                                          `a\x1bb`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			root := kernelfiletest.Tree{"proc/1/cgroup": test.first + "\n"}.Plant(t)
-			groups, err := New(root, test.kubepods, nil).groups()
-			if got := groups.inPods(test.group); err != nil || got != test.want {
-				t.Errorf("%+v: %t, %v", groups, got, err)
-			}
-		})
-	}
-	for group, want := range map[string]string{
-		"/":                                   "",
-		"/../..":                              "",
-		"/system.slice/sshd.service":          "sshd.service",
-		"/user.slice/u.slice/session-3.scope": "session-3.scope",
-		"/user.slice/user@1.service/app.slice/foo.service": "user@1.service",
-		"/docker/0123": "0123",
-		"/../../system.slice/x.service (deleted)": "x.service",
-		"/a\nb": `a\nb`,
-	} {
-		if got := unitOf(group); got != want {
-			t.Errorf("%q: %q; want %q", group, got, want)
+		unit, inPod, err := unitOf(content + "\n")
+		if inPod {
+			unit = "pod"
+		}
+		if unit != want || err != nil {
+			t.Errorf("%q: %q, %v; want %q", content, unit, err, want)
 		}
 	}
 }
