@@ -312,8 +312,8 @@ func victimStories() []story {
 			r.Ledger(late, all[:1], 0, 0)
 		}},
 		{"a victim that ended: what is not known is not 0, and less than nothing came back is none", func(r *rig) {
-			first, kernel := ended(), 9*mi
-			first.Victim.Held = &usage.Detail{Kernel: &kernel}
+			first, slab := ended(), 9*mi
+			first.Victim.Held = &usage.Detail{Slab: &slab}
 			r.VictimEnded(first)
 			r.show()
 			unknown := ended()

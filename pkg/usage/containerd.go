@@ -11,8 +11,7 @@ import (
 // The only use of containerd/cgroups, v3.1.3, which docs/adr/0016 keeps behind this file: it
 // does not report a removed group, and returns zeros for what it cannot read.
 
-// detail2 returns the memory figures of a group of cgroup v2 and the groups below it,
-// without those that the library omits.
+// detail2 returns the memory figures of a group of cgroup v2 and the groups below it.
 func detail2(mount, group string) (*Detail, error) {
 	manager, err := cgroup2.Load(group, cgroup2.WithMountpoint(mount))
 	if err != nil {
