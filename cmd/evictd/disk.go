@@ -118,7 +118,7 @@ func (d *disk) close() {
 
 // openFiles prepares to look at the pods' files.
 func openFiles(hostRoot string, c *config.EvictdConfiguration) (*usage.NodeDisk, error) {
-	opened, err := usage.OpenNodeDisk(usage.NodeDiskOptions{HostRoot: hostRoot, Workers: int(c.Disk.Workers), Cores: c.WalkCores()})
+	opened, err := usage.OpenNodeDisk(usage.NodeDiskOptions{HostRoot: hostRoot, Cores: c.WalkCores()})
 	if err != nil {
 		return nil, fmt.Errorf("preparing to look at the pods' files (disk.source: node): %w", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -45,7 +46,7 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	var before *usage.NodeDisk
 	for i, source := range []config.DiskSource{config.DiskSummary, config.DiskNode, config.DiskNode, config.DiskSummary} {
 		c := config.Default()
-		c.Disk.Source, c.Disk.Workers = source, int32(i+1)
+		c.Disk.Source, c.Disk.CPU = source, strconv.Itoa(100*(i+1))+"m"
 		inForce.Store(c)
 		uses, err := d.Measure(t.Context(), pods)
 		if source == config.DiskSummary {

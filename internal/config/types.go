@@ -204,12 +204,10 @@ type Disk struct {
 	// files themselves and needs the rights and mounts of deploy/components/disk-node. Unset means
 	// `summary`.
 	Source DiskSource `json:"source"`
-	// CPU that the source `node` may use while it measures, 10m to 1 for each worker. Keep it below
-	// the container's CPU limit; otherwise the kernel throttles the decisions together with the
-	// measurement. Unset means `200m`.
+	// CPU that the source `node` may use while it measures, 10m to 1. Keep it below the container's CPU
+	// limit; otherwise the kernel throttles the decisions together with the measurement. Unset means
+	// `200m`.
 	CPU string `json:"cpu"`
-	// Threads that measure at a time with the source `node`, 1 to 16. They share `cpu`. Unset means 1.
-	Workers int32 `json:"workers"`
 }
 
 // Kubelet configures the requests to the node's kubelet for the pods' disk use (Summary API).

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -22,11 +21,8 @@ const (
 // are apart enough, and all of them are still waiting for relief.
 const softJitterLongest = time.Minute
 
-// The bounds of a walk through the files. With less CPU its figures would be stale before it ends.
-const (
-	walkCoresLowest    = 0.01
-	walkWorkersHighest = 16
-)
+// walkCoresLowest is the least CPU of a walk through the files. With less its figures would be stale before it ends.
+const walkCoresLowest = 0.01
 
 // validate checks every block, nearly in the order of the fields of EvictdConfiguration.
 func (f *faults) validate(c *EvictdConfiguration) {
@@ -84,13 +80,9 @@ func (f *faults) limits(path *field.Path, l *Limits) {
 }
 
 func (f *faults) disk(path *field.Path, c *EvictdConfiguration) {
-	d := &c.Disk
-	oneOf(f, path.Child("source"), d.Source, DiskSummary, DiskNode)
-	between(f, path.Child("workers"), d.Workers, 1, walkWorkersHighest, "")
-	most := max(d.Workers, 1)
-	if cores := c.WalkCores(); cores < walkCoresLowest || cores > float64(most) {
-		f.invalid(path.Child("cpu"), d.CPU, fmt.Sprintf(
-			`must be an amount of CPU between 10m and %d, one core for each of disk.workers, such as "200m"`, most))
+	oneOf(f, path.Child("source"), c.Disk.Source, DiskSummary, DiskNode)
+	if cores := c.WalkCores(); cores < walkCoresLowest || cores > 1 {
+		f.invalid(path.Child("cpu"), c.Disk.CPU, `must be an amount of CPU between 10m and 1, such as "200m"`)
 	}
 }
 

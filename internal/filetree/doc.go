@@ -1,7 +1,7 @@
 // Package filetree answers one question: what do the files below a directory take? It is for a
 // privileged process that looks at directories in which others write.
 //
-//	pool := filetree.NewPool(1, 0.2)
+//	pool := filetree.NewPool(0.2)
 //	ends, err := pool.Run(ctx, []filetree.Task{{Name: dir, Run: func(t *filetree.Turn) error {
 //		fd, err := open(dir)
 //		if err == nil {

@@ -49,19 +49,18 @@ func (t *Turn) Breathe() error {
 func (t *Turn) Count(fd int) Count { return t.walker.walk(t.ctx, fd) }
 
 const (
-	// spare is how many workers beyond its own a pool may have, in the place of those
-	// that a filesystem holds.
+	// spare is how many workers beyond one a pool may have, in the place of those that a filesystem
+	// holds.
 	spare = 4
 	// settle is how long a worker gets to notice that its time is up.
 	settle = 100 * time.Millisecond
 )
 
-// Pool runs tasks on a few threads of low priority. It may be used again and again,
+// Pool runs tasks one after the other, on a thread of low priority. It may be used again and again,
 // by one goroutine at a time.
 type Pool struct {
-	workers int
-	cores   float64
-	sleep   func(ctx context.Context, wait time.Duration) // which a test replaces
+	cores float64
+	sleep func(ctx context.Context, wait time.Duration) // which a test replaces
 
 	mu sync.Mutex
 	// out is how many workers have not come back, among them those that a dead
@@ -74,10 +73,9 @@ type Pool struct {
 // hold is a task that a worker is at.
 type hold struct{ replaced bool }
 
-// NewPool makes a pool of at least one worker. Together they take at most cores of
-// CPU time in a second, and never more than one core each.
-func NewPool(workers int, cores float64) *Pool {
-	return &Pool{workers: max(workers, 1), cores: cores, sleep: sleep, holds: map[string]*hold{}}
+// NewPool makes a pool that takes at most cores of CPU time in a second.
+func NewPool(cores float64) *Pool {
+	return &Pool{cores: cores, sleep: sleep, holds: map[string]*hold{}}
 }
 
 // Out returns how many workers of earlier calls have not come back.
@@ -96,7 +94,7 @@ func (p *Pool) Out() int {
 // either, until it has returned.
 func (p *Pool) Run(ctx context.Context, tasks []Task) ([]error, error) {
 	r := &round{ctx: ctx, tasks: tasks, ends: make(chan end, len(tasks))}
-	if err := p.beginAll(r); err != nil {
+	if err := p.beginOne(r); err != nil {
 		return nil, err
 	}
 	ends := r.collect(ctx)
@@ -149,16 +147,13 @@ func (r *round) collect(ctx context.Context) []error {
 	}
 }
 
-func (p *Pool) beginAll(r *round) error {
+func (p *Pool) beginOne(r *round) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	free := min(p.workers, p.workers+spare-p.out)
-	if free <= 0 {
+	if p.out > spare {
 		return fmt.Errorf("looking at files: %w", ErrBusy)
 	}
-	for range free {
-		p.begin(r)
-	}
+	p.begin(r)
 	return nil
 }
 
@@ -172,7 +167,7 @@ func (p *Pool) begin(r *round) {
 func (p *Pool) work(r *round) {
 	beModest()
 	w := newWalker()
-	w.pause = newPace(p.cores/float64(p.workers), p.sleep).pause
+	w.pause = newPace(p.cores, p.sleep).pause
 	for replaced := false; !replaced; {
 		i := int(r.next.Add(1)) - 1
 		if i >= len(r.tasks) {
@@ -247,7 +242,7 @@ func (p *Pool) release(name string, h *hold) (replaced bool) {
 func (p *Pool) replace(r *round, name string, h *hold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.holds[name] == h && r.ctx.Err() == nil && p.out < p.workers+spare {
+	if p.holds[name] == h && r.ctx.Err() == nil && p.out <= spare {
 		h.replaced = true
 		p.begin(r)
 	}

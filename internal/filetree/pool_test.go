@@ -43,17 +43,15 @@ func TestPoolRunsAll(t *testing.T) {
 		tasks = append(tasks, counts(dir, &got[i]))
 	}
 	tasks = append(tasks, does("faulty", func(*Turn) error { return fault }))
-	for _, workers := range []int{0, 1, 2, 7} {
-		pool := NewPool(workers, 1)
-		for range 2 {
-			clear(got)
-			ends, err := pool.Run(t.Context(), tasks)
-			if err != nil || len(ends) != len(tasks) || !errors.Is(ends[len(ends)-1], fault) || errors.Join(ends[:len(ends)-1]...) != nil {
-				t.Errorf("%d workers: %v, %v", workers, ends, err)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%d workers: counted %+v, want %+v", workers, got, want)
-			}
+	pool := NewPool(1)
+	for range 2 {
+		clear(got)
+		ends, err := pool.Run(t.Context(), tasks)
+		if err != nil || len(ends) != len(tasks) || !errors.Is(ends[len(ends)-1], fault) || errors.Join(ends[:len(ends)-1]...) != nil {
+			t.Errorf("%v, %v", ends, err)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("counted %+v, want %+v", got, want)
 		}
 	}
 }
@@ -62,7 +60,7 @@ func TestPoolWithoutTime(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	ends, err := NewPool(2, 1).Run(ctx, []Task{does("late", func(*Turn) error {
+	ends, err := NewPool(1).Run(ctx, []Task{does("late", func(*Turn) error {
 		t.Error("it was run")
 		return nil
 	})})
@@ -83,7 +81,7 @@ func TestPoolIsNotHeldUp(t *testing.T) {
 		dead := func(i int) Task {
 			return does("dead"+strconv.Itoa(i), func(*Turn) error { <-answer; return nil })
 		}
-		pool := NewPool(1, 1)
+		pool := NewPool(1)
 		for i := range 1 + spare { // each time one more worker is lost, the first time within the call
 			var fine Count
 			tasks := []Task{counts(root, &fine)}
@@ -141,7 +139,7 @@ func TestPoolLeavesTimeForAll(t *testing.T) {
 				return turn.Breathe()
 			})
 		}
-		ends := inTenSeconds(t, NewPool(1, 1), []Task{endless("a"), endless("b"), does("fine", func(*Turn) error { return nil }), endless("c")})
+		ends := inTenSeconds(t, NewPool(1), []Task{endless("a"), endless("b"), does("fine", func(*Turn) error { return nil }), endless("c")})
 		if want := []time.Duration{5 * time.Second, 7500 * time.Millisecond, 10 * time.Second}; !slices.Equal(ended, want) {
 			t.Errorf("the endless ones end after %s, want %s", ended, want)
 		}
@@ -171,7 +169,7 @@ func TestPoolReplacesOnce(t *testing.T) {
 				return nil
 			}))
 		}
-		pool := NewPool(1, 1)
+		pool := NewPool(1)
 		if ends := inTenSeconds(t, pool, tasks); most.Load() != 1 || errors.Join(ends[1:]...) != nil || pool.Out() != 0 {
 			t.Errorf("%d tasks at a time, %d workers out, they end with %v; want one at a time", most.Load(), pool.Out(), ends)
 		}
@@ -182,7 +180,7 @@ func TestPoolReplacesOnce(t *testing.T) {
 // their share of the CPU.
 func TestPoolIsModest(t *testing.T) {
 	t.Parallel()
-	pool := NewPool(1, 0.001)
+	pool := NewPool(0.001)
 	slept := time.Duration(0)
 	pool.sleep = func(_ context.Context, wait time.Duration) { slept += wait }
 	ends, err := pool.Run(t.Context(), []Task{does("busy", func(turn *Turn) error {

@@ -33,10 +33,8 @@ type NodeDiskOptions struct {
 	// HostRoot is the directory below which the host's directories are mounted; "" is the
 	// host itself.
 	HostRoot string
-	// Workers is how many threads read directories at a time, 0 is one. Cores is how much
-	// CPU time they may use together per second, in seconds; 0 is one core.
-	Workers int
-	Cores   float64
+	// Cores is how much CPU time it may use per second, in seconds; 0 is one core.
+	Cores float64
 }
 
 // NodePod holds the facts that are needed to find a pod's files.
@@ -81,8 +79,8 @@ func OpenNodeDisk(options NodeDiskOptions) (*NodeDisk, error) {
 		options:     options,
 		root:        root,
 		proc:        filepath.Join(options.HostRoot, "proc"),
-		pool:        filetree.NewPool(options.Workers, options.Cores),
-		descriptors: filetree.NewPool(1, options.Cores),
+		pool:        filetree.NewPool(options.Cores),
+		descriptors: filetree.NewPool(options.Cores),
 		opening:     func(*podDisk, string) {},
 	}
 	if err := d.check(); err != nil {

@@ -146,21 +146,19 @@ func TestNodeDiskIsNotHeldUp(t *testing.T) {
 		"an emptyDir": func(path string) bool { return isEmptyDirOf(path, "web") && strings.HasSuffix(path, "/cache") },
 		"a layer":     func(path string) bool { return path == "." },
 	} {
-		for _, workers := range []int{1, 2} {
-			t.Run(name+" and workers: "+strconv.Itoa(workers), func(t *testing.T) {
-				t.Parallel()
-				h := newFakeHost(t)
-				h.pod()
-				pods := append(h.podsWithFiles("b", "c", "late"), web())
-				synctest.Test(t, func(t *testing.T) { notHeldUp(t, h, workers, pods, isDead) })
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newFakeHost(t)
+			h.pod()
+			pods := append(h.podsWithFiles("b", "c", "late"), web())
+			synctest.Test(t, func(t *testing.T) { notHeldUp(t, h, pods, isDead) })
+		})
 	}
 }
 
-func notHeldUp(t *testing.T, h *fakeHost, workers int, pods []NodePod, isDead func(path string) bool) {
+func notHeldUp(t *testing.T, h *fakeHost, pods []NodePod, isDead func(path string) bool) {
 	t.Helper()
-	d := h.open(t, func(o *NodeDiskOptions) { o.Workers = workers })
+	d := h.open(t, nil)
 	answer := make(chan struct{})
 	var late, asked atomic.Int32
 	late.Store(1)
@@ -259,30 +257,6 @@ func hold(t *testing.T, pool *filetree.Pool, name string) {
 	if err != nil || !errors.Is(ends[0], filetree.ErrSilent) {
 		t.Fatalf("%v, %v; want it to wait", ends, err)
 	}
-}
-
-// TestNodeDiskWorkers: as many places are read at a time as there are workers.
-func TestNodeDiskWorkers(t *testing.T) {
-	t.Parallel()
-	h := newFakeHost(t)
-	pods := h.podsWithFiles("a", "b", "c")
-	synctest.Test(t, func(t *testing.T) {
-		d := h.open(t, func(o *NodeDiskOptions) { o.Workers, o.Cores = 3, 3 })
-		var at atomic.Int32
-		all := make(chan struct{})
-		d.opening = func(m *podDisk, _ string) {
-			if at.Add(1) == 3 {
-				close(all)
-			}
-			select {
-			case <-all:
-			case <-m.turn.Context().Done():
-			}
-		}
-		if uses, err := inTenSeconds(t, d, 0, pods); err != nil || known(pods, uses) != "a b c" {
-			t.Errorf("known are %q, %v: not all places are read at a time", known(pods, uses), err)
-		}
-	})
 }
 
 // TestNodeDiskCores: next to no CPU does not suffice for ten thousand files. The clock of

@@ -45,14 +45,13 @@ type way struct {
 func (b *bench) ways() []way {
 	return []way{
 		{"du -s", b.du},
-		{"evictd, 1 worker", b.walk(1, 1)},
-		{"evictd, 2 workers", b.walk(2, 2)},
+		{"evictd", b.walk(1)},
 	}
 }
 
 // warm measures each way several times, alternating, after one unmeasured round.
 func (b *bench) warm(ctx context.Context) error {
-	ways := append(b.ways(), way{fmt.Sprintf("evictd, 1 worker, budget %g cores", b.settings.budget), b.walk(1, b.settings.budget)})
+	ways := append(b.ways(), way{fmt.Sprintf("evictd, budget %g cores", b.settings.budget), b.walk(b.settings.budget)})
 	if _, err := b.du(ctx); err != nil {
 		return err
 	}
@@ -114,9 +113,9 @@ func cpuOf(u *unix.Rusage) time.Duration {
 
 // walk is evictd's own way, from the search for the pods' files to the sums, with new
 // buffers each time.
-func (b *bench) walk(workers int, cores float64) func(ctx context.Context) (cost, error) {
+func (b *bench) walk(cores float64) func(ctx context.Context) (cost, error) {
 	return func(ctx context.Context) (cost, error) {
-		disk, err := usage.OpenNodeDisk(usage.NodeDiskOptions{HostRoot: b.volume.root, Workers: workers, Cores: cores})
+		disk, err := usage.OpenNodeDisk(usage.NodeDiskOptions{HostRoot: b.volume.root, Cores: cores})
 		if err != nil {
 			return cost{}, err
 		}
