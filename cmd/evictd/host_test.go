@@ -112,7 +112,7 @@ func TestKubeletsHardThresholdsAreKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sampler.Close() //nolint:errcheck // only files that were read
+	defer sampler.Close()
 	policy := policyOf(c)
 	d.checkKubeletThresholds(c, &policy, sampler)
 	if hard := policy.KubeletHard; len(hard) != 2 || hard[0].Signal != pressure.MemoryAvailable || hard[1].Signal != pressure.AllocatableMemoryAvailable {

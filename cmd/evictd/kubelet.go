@@ -76,15 +76,14 @@ func (d *daemon) checkKubeletThresholds(c *config.EvictdConfiguration, policy *a
 		return
 	}
 	sample := sampler.Sample(time.Now())
-	result := d.host.compareThresholds(c, kubelet, &sample)
-	d.recorder.KubeletThresholds(kubelet, &result)
+	d.recorder.KubeletThresholds(kubelet, d.host.compareThresholds(c, kubelet, &sample))
 	policy.KubeletHard = slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
 }
 
 // compareThresholds compares the thresholds with the kubelet's, given a sample of their signals.
 func (h *host) compareThresholds(
 	c *config.EvictdConfiguration, kubelet *kubeletconfig.Configuration, sample *pressure.Sample,
-) kubeletconfig.Result {
+) []kubeletconfig.Finding {
 	thresholds, _ := c.Thresholds() // it was validated
 	byKubelet := h.read(pressure.WorkingSet, pressure.KubeletMemoryAvailable, pressure.AllocatableMemoryAvailable)
 	return kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{

@@ -132,8 +132,8 @@ func (in *Inputs) followed() []check {
 		all = append(all, check{"wake-up/" + string(f.Wakes[i].Source), Node, fixed(wakeUp(&f.Wakes[i]))})
 	}
 	all = append(all, check{"kubelet-config", Node, kubeletFile})
-	for _, signal := range f.Compared.Compared {
-		all = append(all, check{"kubelet-thresholds/" + signal.String(), Node, fixed(kubeletThresholds(signal, f.Compared.Findings))})
+	for i := range f.Compared {
+		all = append(all, check{"kubelet-thresholds/" + f.Compared[i].Signal.String(), Node, fixed(kubeletThresholds(&f.Compared[i]))})
 	}
 	return all
 }

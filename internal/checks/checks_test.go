@@ -147,7 +147,7 @@ func TestThePageListsTheChecks(t *testing.T) {
 	in.Configuration.TaintNode = true
 	in.Readings = []Reading{{Signal: pressure.MemoryAvailable}}
 	in.Followed.Wakes = []pressure.WakeState{{Source: pressure.WakeNode}}
-	in.Followed.Compared.Compared = []pressure.Signal{pressure.MemoryAvailable}
+	in.Followed.Compared = []kubeletconfig.Finding{{Signal: pressure.MemoryAvailable}}
 	families := map[string]bool{}
 	for _, c := range list(in) {
 		family, _, _ := strings.Cut(c.name, "/")
@@ -250,19 +250,17 @@ func TestKubeletsFile(t *testing.T) {
 
 func TestKubeletsThresholds(t *testing.T) {
 	t.Parallel()
-	const signal = pressure.ImageFSAvailable
 	for name, c := range map[string]struct {
-		given []kubeletconfig.Finding
+		given kubeletconfig.Finding
 		want  want
 	}{
-		"in order":                {nil, want{OK, "evictd acts before the kubelet", "", ""}},
-		"another signal's":        {[]kubeletconfig.Finding{{Signal: pressure.PIDAvailable, Detail: "x"}}, want{OK, "evictd acts", "", ""}},
-		"the kubelet first":       {[]kubeletconfig.Finding{{Signal: signal, Detail: "one"}}, want{Missing, "one", "before evictd", "threshold"}},
-		"the kubelet maybe first": {[]kubeletconfig.Finding{{Signal: signal, Maybe: true, Detail: "one"}}, want{Degraded, "one", "may evict", "threshold"}},
+		"evictd first":            {kubeletconfig.Finding{}, want{OK, "evictd acts before the kubelet", "", ""}},
+		"the kubelet first":       {kubeletconfig.Finding{First: true, Detail: "one"}, want{Missing, "one", "before evictd", "threshold"}},
+		"the kubelet maybe first": {kubeletconfig.Finding{Maybe: true, Detail: "one"}, want{Degraded, "one", "may evict", "threshold"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.want.check(t, kubeletThresholds(signal, c.given))
+			c.want.check(t, kubeletThresholds(&c.given))
 		})
 	}
 }

@@ -57,7 +57,7 @@ type Followed struct {
 	// Kubelet is the kubelet's configuration, Compared the comparison with it. NoKubelet is why it is not
 	// known, otherwise nil; KubeletNamed says that --kubelet-config names it.
 	Kubelet      *kubeletconfig.Configuration
-	Compared     kubeletconfig.Result
+	Compared     []kubeletconfig.Finding
 	NoKubelet    error
 	KubeletNamed bool
 }

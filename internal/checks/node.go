@@ -159,16 +159,15 @@ func kubeletFile(_ context.Context, in *Inputs) Result {
 }
 
 // kubeletThresholds says whether evictd acts first for one signal.
-func kubeletThresholds(signal pressure.Signal, findings []kubeletconfig.Finding) Result {
+func kubeletThresholds(f *kubeletconfig.Finding) Result {
 	const do = `write the threshold that is named; docs/runbook.md, "Beside the kubelet"`
-	at := slices.IndexFunc(findings, func(f kubeletconfig.Finding) bool { return f.Signal == signal })
 	switch {
-	case at < 0:
-		return ok("evictd acts before the kubelet")
-	case findings[at].Maybe:
-		return degraded(findings[at].Detail, "the kubelet may evict pods before evictd does", do)
+	case f.First:
+		return missing(f.Detail, "the kubelet evicts pods before evictd does", do)
+	case f.Maybe:
+		return degraded(f.Detail, "the kubelet may evict pods before evictd does", do)
 	default:
-		return missing(findings[at].Detail, "the kubelet evicts pods before evictd does", do)
+		return ok("evictd acts before the kubelet")
 	}
 }
 

@@ -16,12 +16,13 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Finding is one signal for which the kubelet would act before evictd.
+// Finding is what was found of one signal: evictd acts first, where it says nothing else.
 type Finding struct {
 	Signal pressure.Signal
-	// Maybe says that it depends on how fast the node fills up.
-	Maybe bool
-	// Detail is one sentence: both values, what would happen, and what to write.
+	// First says that the kubelet would act before evictd, and Maybe that it may, which depends on how fast the
+	// node fills up.
+	First, Maybe bool
+	// Detail is one sentence then: both values, what would happen, and what to write.
 	Detail string
 }
 
@@ -34,34 +35,27 @@ type Node struct {
 	KubeletMemory, KubeletAllocatable pressure.Observation
 }
 
-// Result is what a comparison came to.
-type Result struct {
-	// Compared are the signals for which evictd has a threshold and a reading. A signal without a
-	// threshold is left to the kubelet, which is no error, but for allocatableMemory.available.
-	Compared []pressure.Signal
-	// Findings hold at most one of each signal, in the order of the signals.
-	Findings []Finding
-}
-
-// Compare says where the kubelet would act before evictd. A threshold of memory.available need not be
-// ahead of one of the kubelet's where one of kubeletMemory.available is.
-func Compare(ours []pressure.Threshold, kubelet *Configuration, node *Node) (result Result) {
+// Compare says where the kubelet would act before evictd, of each signal for which evictd has a threshold and a
+// reading. A signal without a threshold is left to the kubelet, which is no error, but for
+// allocatableMemory.available. A threshold of memory.available need not be ahead of one of the kubelet's where one
+// of kubeletMemory.available is.
+func Compare(ours []pressure.Threshold, kubelet *Configuration, node *Node) (findings []Finding) {
 	for _, signal := range pressure.Signals() {
 		p := pairOf(signal, ours, kubelet, node)
 		if p == nil {
 			continue
 		}
-		result.Compared = append(result.Compared, signal)
 		if memory := &node.KubeletMemory; signal == pressure.MemoryAvailable && memory.State == pressure.Known {
 			own := of(pressure.KubeletMemoryAvailable, ours, memory.Capacity)
 			p.theirs = slices.DeleteFunc(p.theirs, func(t pressure.Threshold) bool { return ahead(own, &t, memory.Capacity) })
 		}
-		at := slices.IndexFunc(p.theirs, func(t pressure.Threshold) bool { return !ahead(p.ours, &t, p.capacity) })
-		if at >= 0 {
-			result.Findings = append(result.Findings, p.finding(&p.theirs[at], strings.Join(kubelet.Files, ", ")))
+		finding := Finding{Signal: signal}
+		if at := slices.IndexFunc(p.theirs, func(t pressure.Threshold) bool { return !ahead(p.ours, &t, p.capacity) }); at >= 0 {
+			finding = p.finding(&p.theirs[at], strings.Join(kubelet.Files, ", "))
 		}
+		findings = append(findings, finding)
 	}
-	return result
+	return findings
 }
 
 // pair is one signal's thresholds on both sides.
@@ -84,7 +78,7 @@ func pairOf(signal pressure.Signal, ours []pressure.Threshold, kubelet *Configur
 	}
 	kubelets, has := signal.Kubelets()
 	theirs := of(kubelets, kubelet.Thresholds, seen.Capacity)
-	if !has || seen.State != pressure.Known || len(ours) == 0 && !(copied && len(theirs) > 0) {
+	if !has || seen.State != pressure.Known || len(ours) == 0 && (!copied || len(theirs) == 0) {
 		return nil
 	}
 	return &pair{signal, seen.Capacity, ours, theirs}
@@ -126,7 +120,7 @@ func (p *pair) finding(theirs *pressure.Threshold, files string) Finding {
 	if !theirs.Hard {
 		manner, wait = "", fmt.Sprintf(" with a grace period of at most %v", theirs.Grace)
 	}
-	return Finding{p.signal, maybe, fmt.Sprintf("the kubelet evicts below %s, by %s, without asking budgets%s; evictd %s; "+
+	return Finding{p.signal, !maybe, maybe, fmt.Sprintf("the kubelet evicts below %s, by %s, without asking budgets%s; evictd %s; "+
 		"write a threshold above %s%s in evictd's configuration, or a lower one in the kubelet's",
 		p.written(theirs), files, manner, own, wording.Amount(p.signal, p.line(theirs)), wait)}
 }

@@ -153,7 +153,7 @@ func everything(r *rig) {
 	verdict := pressure.Verdict{Time: start}
 	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 	r.Sample(sampleOf(start), &verdict)
-	r.KubeletThresholds(&kubeletconfig.Configuration{}, &kubeletconfig.Result{Compared: []pressure.Signal{pressure.MemoryAvailable}})
+	r.KubeletThresholds(&kubeletconfig.Configuration{}, []kubeletconfig.Finding{{Signal: pressure.MemoryAvailable}})
 	r.Confined(true)
 	for _, signal := range []pressure.Signal{
 		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,

@@ -124,24 +124,22 @@ func (r *Recorder) OOMKilled(pod, uid, container string) {
 
 // KubeletThresholds notes what the kubelet's configuration means beside evictd's, at start and after
 // each change of evictd's.
-func (r *Recorder) KubeletThresholds(kubelet *kubeletconfig.Configuration, result *kubeletconfig.Result) {
+func (r *Recorder) KubeletThresholds(kubelet *kubeletconfig.Configuration, findings []kubeletconfig.Finding) {
 	r.over("kubelet's thresholds")
 	r.metrics.kubeletRead.WithLabelValues().Set(1)
 	r.metrics.kubeletFirst.Reset()
-	for _, signal := range result.Compared {
-		r.metrics.kubeletFirst.WithLabelValues(signal.String()).Set(0)
-	}
 	for _, entry := range kubelet.Unread {
 		r.logger.Warn("an entry of the kubelet's configuration is not understood", with("files", kubelet.Files, "detail", entry)...)
 	}
-	for i := range result.Findings {
-		f := &result.Findings[i]
-		level, message := zapcore.WarnLevel, "the kubelet would evict before evictd"
-		if f.Maybe { // no reason to get up
-			level, message = zapcore.InfoLevel, "the kubelet may evict before evictd"
+	for i := range findings {
+		f := &findings[i]
+		r.metrics.kubeletFirst.WithLabelValues(f.Signal.String()).Set(number(f.First))
+		switch about := with("signal", f.Signal, "detail", f.Detail); {
+		case f.First:
+			r.logger.Warn("the kubelet would evict before evictd", about...)
+		case f.Maybe: // no reason to get up
+			r.logger.Info("the kubelet may evict before evictd", about...)
 		}
-		r.metrics.kubeletFirst.WithLabelValues(f.Signal.String()).Set(number(!f.Maybe))
-		r.logger.Log(level, message, with("signal", f.Signal, "detail", f.Detail)...)
 	}
 }
 

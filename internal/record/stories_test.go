@@ -364,11 +364,10 @@ func nodeStories() []story {
 			r.kills, r.unread = 44, nil
 		}},
 		{"the kubelet's thresholds: each finding, and why they are not known once for each reason; a warning where a flag names the file", func(r *rig) {
-			r.KubeletThresholds(&kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}, &kubeletconfig.Result{
-				Compared: []pressure.Signal{pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.ImageFSAvailable},
-				Findings: []kubeletconfig.Finding{
-					{Signal: pressure.MemoryAvailable, Detail: "first"}, {Signal: pressure.NodeFSAvailable, Maybe: true, Detail: "maybe"},
-				},
+			r.KubeletThresholds(&kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}, []kubeletconfig.Finding{
+				{Signal: pressure.MemoryAvailable, First: true, Detail: "first"},
+				{Signal: pressure.NodeFSAvailable, Maybe: true, Detail: "maybe"},
+				{Signal: pressure.ImageFSAvailable},
 			})
 			r.show()
 			for range 2 {
