@@ -13,9 +13,8 @@ import (
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
-// TestProcessesAreReadInTheBackground: no call waits, an answer is read again when it is due, and no
-// answer is left of a failed reading or of another incident. One that hangs is not awaited for long, and no
-// other is begun beside it.
+// TestProcessesAreReadInTheBackground: no call waits, an answer is read again when it is due, and none is left
+// of a failed reading. One that hangs is not awaited for long, and no other is begun beside it.
 func TestProcessesAreReadInTheBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,42 +29,38 @@ func TestProcessesAreReadInTheBackground(t *testing.T) {
 			}
 			return []decide.Process{{RSS: read}}, nil
 		}
-		wants := func(name, incident string, reading int64, pending bool) {
+		wants := func(name string, reading int64, pending bool) {
 			t.Helper()
 			before := time.Now()
-			got, waits := r.Processes(incident, before)
+			got, waits := r.Processes(before)
 			if read := append(got, decide.Process{})[0].RSS; read != reading || waits != pending || time.Now() != before {
 				t.Errorf("%s: %d, pending %v, after %v; want %d, %v", name, read, waits, time.Since(before), reading, pending)
 			}
 			synctest.Wait()
 		}
-		wants("the first", "a", 0, true)
+		wants("the first", 0, true)
 		time.Sleep(takes / 2)
-		wants("while it is read", "a", 0, true)
-		wants("another incident meanwhile", "b", 0, true)
+		wants("while it is read", 0, true)
 		time.Sleep(takes)
-		wants("the answer", "a", 1, false)
+		wants("the answer", 1, false)
 		time.Sleep(processesEvery - 2*takes)
-		wants("before the next is due", "a", 1, false)
+		wants("before the next is due", 1, false)
 		time.Sleep(takes)
-		wants("the next is due", "a", 1, true)
+		wants("the next is due", 0, true)
 		time.Sleep(takes)
-		wants("the next", "a", 2, false)
-		wants("another incident", "b", 0, true)
-		time.Sleep(takes)
-		wants("its answer", "b", 3, false)
+		wants("the next", 2, false)
 		fault = errors.New("unread")
 		time.Sleep(processesEvery)
-		wants("it fails", "b", 3, true)
+		wants("it fails", 0, true)
 		time.Sleep(takes)
-		wants("no answer", "b", 0, false)
+		wants("no answer", 0, false)
 		takes = time.Hour
 		time.Sleep(processesEvery)
-		wants("it hangs", "b", 0, true)
+		wants("it hangs", 0, true)
 		time.Sleep(2 * processesEvery)
-		wants("it hangs for long", "b", 0, false)
-		if faults.Load() != 1 || reads.Load() != 4 {
-			t.Errorf("%d faults, %d readings; want 1, 4", faults.Load(), reads.Load())
+		wants("it hangs for long", 0, false)
+		if faults.Load() != 1 || reads.Load() != 3 {
+			t.Errorf("%d faults, %d readings; want 1, 3", faults.Load(), reads.Load())
 		}
 		time.Sleep(takes) // it ends
 	})

@@ -35,13 +35,12 @@ type Reader struct {
 	failed func(error)
 	look   func(context.Context) ([]decide.Process, error) // reads the processes
 
-	mu       sync.Mutex // guards all below
-	used     decide.Breakdown
-	usedAt   time.Time // when it was read
-	largest  []decide.Process
-	incident string    // in which they were asked for
-	asked    time.Time // when; zero before, which is long ago
-	reading  bool
+	mu      sync.Mutex // guards all below
+	used    decide.Breakdown
+	usedAt  time.Time // when it was read
+	largest []decide.Process
+	asked   time.Time // when they were asked for; zero before, which is long ago
+	reading bool
 }
 
 // New returns a reader of the host whose root is below a directory, "" is /. It reports what cannot be read to
@@ -73,24 +72,17 @@ func (r *Reader) MemoryUsed(now time.Time) decide.Breakdown {
 	return r.used
 }
 
-// Processes returns the processes outside the pods that have the most resident memory, by the last
-// reading in an incident, nil where there is none, and whether one is pending. It starts a reading in the
-// background when one is due, and does not wait. A failed one leaves no answer behind. It implements
-// [record.Host].
-func (r *Reader) Processes(incident string, now time.Time) (largest []decide.Process, pending bool) {
+// Processes returns the processes outside the pods that have the most resident memory, by a reading of the
+// last half minute, nil where there is none, and whether one is pending. It starts a reading in the background
+// when one is due, and does not wait. It implements [record.Host].
+func (r *Reader) Processes(now time.Time) (largest []decide.Process, pending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.reading && (incident != r.incident || now.Sub(r.asked) >= processesEvery) {
-		if incident != r.incident {
-			r.largest = nil
-		}
-		r.reading, r.asked, r.incident = true, now, incident
+	if !r.reading && now.Sub(r.asked) >= processesEvery {
+		r.reading, r.asked, r.largest = true, now, nil
 		go r.readProcesses()
 	}
-	if incident == r.incident {
-		largest = r.largest
-	}
-	return largest, r.reading && now.Sub(r.asked) < timeout
+	return r.largest, r.reading && now.Sub(r.asked) < timeout
 }
 
 func (r *Reader) readProcesses() {

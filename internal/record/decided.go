@@ -16,9 +16,9 @@ const HoldAgainAfter = 30 * time.Second
 type Host interface {
 	// MemoryUsed returns where the memory is, in bytes; nil while that is not known.
 	MemoryUsed(now time.Time) decide.Breakdown
-	// Processes returns the largest processes outside the pods by the last reading in an incident, nil
+	// Processes returns the largest processes outside the pods by a reading of the last half minute, nil
 	// while they are not known, and whether one is under way, which takes a few seconds at most.
-	Processes(incident string, now time.Time) (largest []decide.Process, pending bool)
+	Processes(now time.Time) (largest []decide.Process, pending bool)
 }
 
 // hold is of what the last hold is remembered.
@@ -53,7 +53,7 @@ func (r *Recorder) Decision(d *decide.Decision) {
 func (r *Recorder) isNews(d *decide.Decision) (due bool) {
 	pending, signal := false, hold(d.Pressure.Threshold.Signal)
 	if d.Hold.LacksCandidates() && r.asksHost(&d.Pressure) {
-		d.Outside, pending = r.settings.Host.Processes(d.Incident, d.Time)
+		d.Outside, pending = r.settings.Host.Processes(d.Time)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

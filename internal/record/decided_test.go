@@ -17,7 +17,7 @@ func (h *askedHost) MemoryUsed(time.Time) decide.Breakdown {
 	return decide.Breakdown{"Anonymous": int64(h.asked)}
 }
 
-func (h *askedHost) Processes(string, time.Time) ([]decide.Process, bool) {
+func (h *askedHost) Processes(time.Time) ([]decide.Process, bool) {
 	h.processes++
 	return []decide.Process{{Name: "leak"}}, h.processes <= h.pending
 }
