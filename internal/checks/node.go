@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/kernelfile"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 func configuration(_ context.Context, in *Inputs) Result {
@@ -76,7 +78,7 @@ func (r *Reading) check(_ context.Context, in *Inputs) Result {
 	if r.Err != nil {
 		why = oneLine(r.Err)
 	}
-	found := r.amounts(in.thresholds())
+	found, uncounted := r.amounts(in.thresholds()), r.uncounted(in)
 	switch {
 	case r.State == pressure.Absent && r.Signal == pressure.AllocatableMemoryAvailable:
 		return ok("not in force: " + why)
@@ -84,8 +86,27 @@ func (r *Reading) check(_ context.Context, in *Inputs) Result {
 		return degraded("this node has no such signal: "+why, "its threshold is never met", "remove the threshold, or leave it to other nodes")
 	case r.State != pressure.Known:
 		return missing(why, "evictd does not start, or evicts no pod for this signal", "fix what is named; docs/signals.md says what is read")
+	case uncounted != "":
+		return degraded(found+"; "+uncounted, "evictd may evict pods for memory that could be had without",
+			`write memoryAvailable: workingSet; docs/signals.md, "ZFS"`)
 	default:
 		return ok(found)
+	}
+}
+
+// uncounted says what else could be had of memory.available and is not counted; "" is nothing.
+func (r *Reading) uncounted(in *Inputs) string {
+	if r.Signal != pressure.MemoryAvailable || in.Configuration.MemoryDefinition() != pressure.Kernel {
+		return ""
+	}
+	bytes, err := hostinfo.ReclaimableARC(in.HostRoot)
+	switch {
+	case err != nil:
+		return err.Error()
+	case bytes > 0:
+		return "the cache of ZFS (ARC) can give back " + rank.Bytes(bytes) + ", which MemAvailable does not count"
+	default:
+		return ""
 	}
 }
 

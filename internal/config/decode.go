@@ -1,11 +1,13 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -42,9 +44,8 @@ func (f *faults) unknown(errs []error) {
 }
 
 // unfit returns the decoder's error about a value of the wrong type. It is the only fault that is
-// reported then: the decoder returns the first one, and what it could not read would seem missing. The
-// path has neither the places in lists nor the keys of maps.
-func unfit(err error) error {
+// reported then: the decoder returns the first one, and what it could not read would seem missing.
+func unfit(text []byte, err error) error {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case !ok:
@@ -52,8 +53,16 @@ func unfit(err error) error {
 	case wrong.Field == "":
 		return fmt.Errorf("parsing configuration: the file holds one value, of the type %s, and not fields and values", wrong.Value)
 	}
-	detail := fmt.Sprintf("found %s: %s", wrong.Value, allowed(wrong.Type))
-	return &InvalidError{Faults: field.ErrorList{field.TypeInvalid(field.NewPath(wrong.Field), field.OmitValueType{}, detail)}}
+	path, value, must := field.NewPath(wrong.Field), any(json.RawMessage(wrong.Value)), allowed(wrong.Type)
+	if wrong.Type != reflect.TypeFor[Duration]() {
+		seek := seeker{Decoder: json.NewDecoder(bytes.NewReader(text)), offset: wrong.Offset}
+		seek.UseNumber()
+		path, value = seek.value(nil, strings.Count(wrong.Field, ".")+1)
+	}
+	if _, open := value.(json.Delim); open {
+		value, must = field.OmitValueType{}, must+", not an "+wrong.Value
+	}
+	return &InvalidError{Faults: field.ErrorList{field.TypeInvalid(path, value, must)}}
 }
 
 // allowed says what a value of the type is in a file.
@@ -72,3 +81,37 @@ func allowed(t reflect.Type) string {
 }
 
 const mustBeDuration = `must be a duration with a unit, like "30s" or "1m30s"`
+
+// seeker looks for the value at the offset of a [json.UnmarshalTypeError]: where a plain value ends,
+// or an object or a list begins. The error's field has neither the places in lists nor the keys of
+// maps.
+type seeker struct {
+	*json.Decoder
+	offset int64
+}
+
+// value returns the path of the value in question and its first token, or nil where it is not in the
+// next value. As many names as there are fields are those of fields, and a further one is a map's key.
+func (s *seeker) value(path *field.Path, fields int) (*field.Path, json.Token) {
+	token, err := s.Token()
+	if err != nil || s.InputOffset() >= s.offset {
+		return path, token
+	}
+	if token != json.Delim('{') && token != json.Delim('[') {
+		return nil, nil
+	}
+	for i := 0; s.More(); i++ {
+		at, left := path.Index(i), fields
+		if token == json.Delim('{') {
+			name, _ := s.Token()
+			if at, left = path.Child(fmt.Sprint(name)), fields-1; fields == 0 {
+				at = path.Key(fmt.Sprint(name))
+			}
+		}
+		if found, value := s.value(at, left); found != nil {
+			return found, value
+		}
+	}
+	_, _ = s.Token() // the end of the object or the list
+	return nil, nil
+}

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"maps"
+	"math"
 	"time"
 
 	"github.com/evictd/evictd/pkg/rank"
@@ -11,6 +12,10 @@ import (
 // stallWindowDefault is the shortest window of the kernel's own triggers without
 // privileges, and long enough that one reclaim is no pressure.
 const stallWindowDefault = 2 * time.Second
+
+// unset marks a duration that the file does not have, where 0 is something that a
+// file may not say. No text of a duration means it.
+const unset = time.Duration(math.MinInt64)
 
 // Default returns the whole default configuration, a new one at each call. Its thresholds lie
 // before the kubelet's own defaults for Linux (memory.available 100Mi, of which it makes
@@ -71,6 +76,7 @@ func base() *EvictdConfiguration {
 	c := Default()
 	c.APIVersion, c.Kind = "", ""
 	c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = nil, nil, nil, nil
+	c.Sampling = Sampling{Duration{unset}, Duration{unset}}
 	return c
 }
 
@@ -91,7 +97,20 @@ func (c *EvictdConfiguration) complete() {
 	if len(c.Queues) == 0 {
 		c.Queues = nil // [] and nothing mean the same, and are written the same
 	}
+	c.Sampling.complete(&defaults.Sampling)
 	c.completeThresholds(defaults)
+}
+
+// complete fills in the bound that the file left out; it gives way to the one that
+// the file has.
+func (s *Sampling) complete(defaults *Sampling) {
+	low, high := &s.MinInterval.Duration, &s.MaxInterval.Duration
+	if *high == unset {
+		*high = min(max(defaults.MaxInterval.Duration, *low), maxIntervalHighest)
+	}
+	if *low == unset {
+		*low = max(min(defaults.MinInterval.Duration, *high), minIntervalLowest)
+	}
 }
 
 // completeThresholds fills in the four eviction maps. They belong together: a

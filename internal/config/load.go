@@ -49,7 +49,7 @@ func Parse(data []byte) (*EvictdConfiguration, error) {
 	c, f := base(), &faults{}
 	unknown, err := kjson.UnmarshalStrict(text, c)
 	if err != nil {
-		return nil, unfit(err)
+		return nil, unfit(text, err)
 	}
 	if c.Kind == Kind || c.Kind == "" { // of another kind each field would be unknown
 		f.unknown(unknown)

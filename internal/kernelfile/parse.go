@@ -99,6 +99,15 @@ func figure(content []byte, key string, parse func(rest []byte) (int64, error)) 
 // the space.
 func Stat(content []byte, key string) (int64, error) { return figure(content, key, number) }
 
+// KStat returns one figure of a file of ZFS, whose lines are written "size    4    34359738368": a name, its
+// type, and the figure.
+func KStat(content []byte, name string) (int64, error) {
+	return figure(content, name+" ", func(rest []byte) (int64, error) {
+		_, value, _ := bytes.Cut(bytes.TrimSpace(rest), []byte(" "))
+		return number(bytes.TrimSpace(value))
+	})
+}
+
 // Meminfo returns one figure of /proc/meminfo in bytes. Lines are written
 // "MemTotal:       24684096 kB" (fs/proc/meminfo.c), where kB means 1024 bytes.
 func Meminfo(content []byte, key string) (int64, error) {

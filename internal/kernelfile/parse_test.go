@@ -60,6 +60,17 @@ func TestStat(t *testing.T) {
 	checkParser(t, tests, func(content []byte) (int64, error) { return Stat(content, "inactive_file ") })
 }
 
+func TestKStat(t *testing.T) {
+	t.Parallel()
+	tests := map[string]parsed{
+		"among others": {content: "name type data\ncompressed_size 4 1\nsize                            4    34359738368\n", want: 34359738368},
+		"missing":      {content: "c_size 4 1\n", wantErr: "no line"},
+		"no figure":    {content: "size 4\n", wantErr: "no number"},
+		"more":         {content: "size 4 1 2\n", wantErr: "more than a number"},
+	}
+	checkParser(t, tests, func(content []byte) (int64, error) { return KStat(content, "size") })
+}
+
 const psiText = "some avg10=13.22 avg60=8.96 avg300=2.76 total=14917686\nfull avg10=11.28 avg60=5.15 avg300=1.40 total=8154993\n"
 
 func TestStallTotal(t *testing.T) {
