@@ -80,11 +80,10 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 // openRecorder prepares metrics, log and Events.
 func (d *daemon) openRecorder(registry *prometheus.Registry) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d.events = record.NewEvents(d.clients.Telling.EventSink(), d.flags.nodeName, "evictd", time.Now)
+	d.events = record.NewEvents(d.clients.Telling.EventSink(), d.flags.nodeName)
 	reader := hostinfo.New(d.flags.hostRoot, func(err error) { d.recorder.Failed(record.SourceHost, err) })
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
-		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
-		MemoryUsed: reader.Memory, Host: reader, OOMKills: d.oomKills, WatchAge: d.pods.Age,
+		NodeName: d.flags.nodeName, Version: buildVersion(), Now: time.Now, Host: reader, OOMKills: d.oomKills, WatchAge: d.pods.Age,
 	})
 }
 
@@ -128,7 +127,6 @@ func (d *daemon) openServer(registry *prometheus.Registry) {
 		Ready: func() error {
 			return errors.Join(d.refused.Load().ready(), d.agent.Ready(), d.findsPods(d.pods.List()), d.readyToAct())
 		},
-		Note:      func() string { return d.refused.Load().sentence() },
 		Decisions: d.recorder.Decisions(),
 		Status:    status.Handler(d.status),
 	})

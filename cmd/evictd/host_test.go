@@ -118,7 +118,7 @@ func TestKubeletsHardThresholdsAreKnown(t *testing.T) {
 	if hard := policy.KubeletHard; len(hard) != 2 || hard[0].Signal != pressure.MemoryAvailable || hard[1].Signal != pressure.AllocatableMemoryAvailable {
 		t.Errorf("%v", hard)
 	}
-	if logged.FilterMessage("the kubelet would evict before evictd").Len() != 1 {
+	if logged.FilterFieldKey("check").Len() != 1 {
 		t.Errorf("%+v", logged.All())
 	}
 }

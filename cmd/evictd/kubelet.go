@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/checks"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -71,13 +72,14 @@ func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 func (d *daemon) checkKubeletThresholds(c *config.EvictdConfiguration, policy *agent.Policy, sampler *pressure.Node) {
 	kubelet, err := d.flags.readKubelet()
 	policy.ImageReclaim = imageReclaimOf(kubelet)
-	if err != nil {
-		d.recorder.KubeletThresholdsUnknown(d.flags.kubeletConfig != "", err)
-		return
+	found := &checks.Followed{Kubelet: kubelet, NoKubelet: err, KubeletNamed: d.flags.kubeletConfig != ""}
+	if err == nil {
+		sample := sampler.Sample(time.Now())
+		found.Compared = d.host.compareThresholds(c, kubelet, &sample)
+		policy.KubeletHard = slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
 	}
-	sample := sampler.Sample(time.Now())
-	d.recorder.KubeletThresholds(kubelet, d.host.compareThresholds(c, kubelet, &sample))
-	policy.KubeletHard = slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
+	d.recorder.KubeletThresholds(err == nil, found.Compared)
+	d.reportChecks(checks.Kubelet(found))
 }
 
 // compareThresholds compares the thresholds with the kubelet's, given a sample of their signals.

@@ -100,11 +100,3 @@ func (r *refusal) ready() error {
 	}
 	return fmt.Errorf("the configuration was refused at the start, and %s: %s", r.instead, r.fault)
 }
-
-// sentence says that an edit was rejected; "" when none was.
-func (r *refusal) sentence() string {
-	if r == nil || r.instead != "" {
-		return ""
-	}
-	return "the last edit of the configuration was refused, and the one before stays in force: " + r.fault
-}

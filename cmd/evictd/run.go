@@ -34,10 +34,7 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 	if err := flags.check(); err != nil {
 		return err
 	}
-	logger, err := record.NewQueuedLogger(flags.logLevel, flags.logFormat, log)
-	if err != nil {
-		return err
-	}
+	logger := record.NewQueuedLogger(flags.logLevel, flags.logFormat, log)
 	defer func() { _ = logger.Sync() }() // what is queued
 	clientGo(zapr.NewLogger(logger.Named("client-go")))
 	c, refused, err := flags.begin(logger)

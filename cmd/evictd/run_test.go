@@ -246,10 +246,7 @@ func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger, err := record.NewLogger("info", "json", log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	logger := record.NewLogger("info", "json", log)
 	d, err := build(flags, loaded, logger)
 	if err != nil {
 		t.Fatal(err)

@@ -131,11 +131,24 @@ func (in *Inputs) followed() []check {
 	for i := range f.Wakes {
 		all = append(all, check{"wake-up/" + string(f.Wakes[i].Source), Node, fixed(wakeUp(&f.Wakes[i]))})
 	}
-	all = append(all, check{"kubelet-config", Node, kubeletFile})
-	for i := range f.Compared {
-		all = append(all, check{"kubelet-thresholds/" + f.Compared[i].Signal.String(), Node, fixed(kubeletThresholds(&f.Compared[i]))})
+	for _, result := range Kubelet(f) {
+		all = append(all, check{result.Name, Node, fixed(result)})
 	}
 	return all
+}
+
+// Kubelet returns the results of the checks of the kubelet's configuration and thresholds, which are made after
+// each change of evictd's too.
+func Kubelet(f *Followed) []Result {
+	file := kubeletFile(f)
+	file.Name = "kubelet-config"
+	results := []Result{file}
+	for i := range f.Compared {
+		result := kubeletThresholds(&f.Compared[i])
+		result.Name = "kubelet-thresholds/" + f.Compared[i].Signal.String()
+		results = append(results, result)
+	}
+	return results
 }
 
 // fixed is a check whose result is known.

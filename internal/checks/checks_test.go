@@ -243,7 +243,7 @@ func TestKubeletsFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.want.check(t, kubeletFile(t.Context(), &Inputs{Followed: &c.given}))
+			c.want.check(t, kubeletFile(&c.given))
 		})
 	}
 }

@@ -163,10 +163,10 @@ func (in *Inputs) thresholds() []pressure.Threshold {
 	return thresholds
 }
 
-func kubeletFile(_ context.Context, in *Inputs) Result {
+func kubeletFile(f *Followed) Result {
 	const follows = "whether the kubelet evicts before evictd is not known, and evictd does not know when it would"
 	const do = "mount the kubelet's file, as deploy/kubelet-config.patch.yaml does, and name it by --kubelet-config"
-	switch f := in.Followed; {
+	switch {
 	case f.NoKubelet != nil && f.KubeletNamed:
 		return missing(oneLine(f.NoKubelet), follows, do)
 	case f.NoKubelet != nil:

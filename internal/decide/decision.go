@@ -26,9 +26,6 @@ const (
 	Escalated Verb = "Escalated"
 )
 
-// Verbs returns every verb, so that metrics can be created at start.
-func Verbs() []Verb { return []Verb{Acted, Held, Refused, Escalated} }
-
 // Attempt is one eviction request of a decision and its answer.
 type Attempt struct {
 	// Entry is the candidate, with its place in the ranking.
@@ -153,11 +150,6 @@ const (
 	// BestEffortInsufficientReclaim: all that budgets keep could not return what is missing.
 	BestEffortInsufficientReclaim BestEffort = "InsufficientReclaim"
 )
-
-// BestEfforts returns all but BestEffortNone, so that metrics can be created at start.
-func BestEfforts() []BestEffort {
-	return []BestEffort{BestEffortDeleted, BestEffortRefused, BestEffortBudgetUnknown, BestEffortInsufficientReclaim}
-}
 
 // Part names what a part of a disk is used by, or of memory: those are hostinfo's.
 type Part string

@@ -3,14 +3,12 @@ package hostinfo
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // TestProcessesAreReadInTheBackground: no call waits, an answer is read again when it is due, and none is left
@@ -64,21 +62,4 @@ func TestProcessesAreReadInTheBackground(t *testing.T) {
 		}
 		time.Sleep(takes) // it ends
 	})
-}
-
-// What the memory is used by is read once a second, and unknown where the file is at fault.
-func TestMemoryUsed(t *testing.T) {
-	t.Parallel()
-	root, faults := planted().Plant(t), 0
-	r, at := New(root, func(error) { faults++ }), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if got := r.MemoryUsed(at); len(got) != len(Parts()) || got["Shared"] != 50<<10 {
-		t.Errorf("%v", got)
-	}
-	kernelfiletest.Put(t, filepath.Join(root, "proc/meminfo"), "MemTotal: 5 kB\n")
-	if got := r.MemoryUsed(at.Add(memoryEvery - 1)); got == nil || faults != 0 {
-		t.Errorf("it is read again within a second: %v, %d faults", got, faults)
-	}
-	if got := r.MemoryUsed(at.Add(memoryEvery)); got != nil || faults != 1 {
-		t.Errorf("%v, %d faults", got, faults)
-	}
 }

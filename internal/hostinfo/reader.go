@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// memoryEvery and processesEvery are the least times between two readings.
-	memoryEvery    = time.Second
+	// processesEvery is the least time between two readings.
 	processesEvery = 30 * time.Second
 	// timeout is how long an answer counts as pending. The largest reading, two files for each of 5,000
 	// processes, takes about 100 ms on an idle machine.
@@ -36,8 +35,6 @@ type Reader struct {
 	look   func(context.Context) ([]decide.Process, error) // reads the processes
 
 	mu      sync.Mutex // guards all below
-	used    decide.Breakdown
-	usedAt  time.Time // when it was read
 	largest []decide.Process
 	asked   time.Time // when they were asked for; zero before, which is long ago
 	reading bool
@@ -54,22 +51,6 @@ func New(hostRoot string, failed func(error)) *Reader {
 // path returns the place of a file of the host.
 func (r *Reader) path(parts ...string) string {
 	return filepath.Join(append([]string{r.root}, parts...)...)
-}
-
-// MemoryUsed returns what the node's memory is used by, read at most a second ago; nil where that is not
-// known. It implements [record.Host].
-func (r *Reader) MemoryUsed(now time.Time) decide.Breakdown {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if age := now.Sub(r.usedAt); age >= 0 && age < memoryEvery {
-		return r.used
-	}
-	var err error
-	if r.used, err = r.Memory(); err != nil {
-		r.failed(err)
-	}
-	r.usedAt = now
-	return r.used
 }
 
 // Processes returns the processes outside the pods that have the most resident memory, by a reading of the

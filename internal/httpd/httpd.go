@@ -28,7 +28,7 @@ const (
 	maxDocuments = 2
 )
 
-// Options are the server's settings; every field but Note is required.
+// Options are the server's settings; every field is required.
 type Options struct {
 	// Addr is the host and port to listen on; port 0 takes any that is free.
 	Addr string
@@ -36,16 +36,12 @@ type Options struct {
 	Live func() error
 	// Ready returns why evictd could not decide anything now, or nil.
 	Ready func() error
-	// Note returns a sentence that /readyz has beside ok; "" when there is none to
-	// say. Nil means that there never is.
-	Note func() string
 	// Decisions serves /debug/decisions, and Status /debug/status.
 	Decisions, Status http.Handler
 }
 
 // Server serves evictd's pages.
 type Server struct {
-	addr     string
 	server   *http.Server
 	listener net.Listener // nil before Listen
 }
@@ -54,18 +50,15 @@ type Server struct {
 func New(gatherer prometheus.Gatherer, options Options) *Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", limited(maxRequests, promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{})))
-	mux.Handle("GET /livez", limited(maxProbes, probe(options.Live, nil)))
-	mux.Handle("GET /readyz", limited(maxProbes, probe(options.Ready, options.Note)))
+	mux.Handle("GET /livez", limited(maxProbes, probe(options.Live)))
+	mux.Handle("GET /readyz", limited(maxProbes, probe(options.Ready)))
 	mux.Handle("GET /debug/decisions", limited(maxRequests, options.Decisions))
 	mux.Handle("GET /debug/status", limited(maxDocuments, options.Status))
 	open := connections{by: map[string]int{}}
-	return &Server{
-		addr: options.Addr,
-		server: &http.Server{
-			Handler: mux, MaxHeaderBytes: maxHeaderBytes, ConnState: open.changed,
-			ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		},
-	}
+	return &Server{server: &http.Server{
+		Addr: options.Addr, Handler: mux, MaxHeaderBytes: maxHeaderBytes, ConnState: open.changed,
+		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+	}}
 }
 
 // limited answers 503 while so many requests are being answered.
@@ -82,9 +75,8 @@ func limited(most int, page http.Handler) http.Handler {
 	})
 }
 
-// probe answers 200, with a note on a second line where there is one, or 503 with the reason
-// on one line.
-func probe(check func() error, note func() string) http.Handler {
+// probe answers 200, or 503 with the reason on one line.
+func probe(check func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -92,8 +84,6 @@ func probe(check func() error, note func() string) http.Handler {
 		if err := check(); err != nil {
 			text = strings.Join(strings.Fields(err.Error()), " ")
 			w.WriteHeader(http.StatusServiceUnavailable)
-		} else if note != nil && note() != "" {
-			text += "\n" + strings.Join(strings.Fields(note()), " ")
 		}
 		_, _ = fmt.Fprintln(w, text) // the prober has disconnected
 	})
@@ -140,8 +130,8 @@ func (c *connections) changed(connection net.Conn, state http.ConnState) {
 // else has begun. It comes before all that follows.
 func (s *Server) Listen(ctx context.Context) (err error) {
 	var config net.ListenConfig
-	if s.listener, err = config.Listen(ctx, "tcp", s.addr); err != nil {
-		return fmt.Errorf("listening on %s: %w", s.addr, err)
+	if s.listener, err = config.Listen(ctx, "tcp", s.server.Addr); err != nil {
+		return fmt.Errorf("listening on %s: %w", s.server.Addr, err)
 	}
 	return nil
 }

@@ -19,7 +19,6 @@ import (
 // checks are the two probes' answers.
 type checks struct {
 	live, ready error
-	note        string
 }
 
 // serve runs a server with two probes, and with one handler of the two other pages, until the test ends and returns its URL.
@@ -29,7 +28,6 @@ func serve(tb testing.TB, c checks, decisions http.HandlerFunc) (string, context
 		Decisions: decisions, Status: decisions,
 		Live:  func() error { return c.live },
 		Ready: func() error { return c.ready },
-		Note:  func() string { return c.note },
 	})
 }
 
@@ -73,8 +71,7 @@ func list(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]
 func TestPages(t *testing.T) {
 	t.Parallel()
 	well, _, _ := serve(t, checks{}, list)
-	ill, _, _ := serve(t, checks{live: errors.New("no tick\nfor 31s"), ready: errors.New("pods not synced"), note: "refused"}, list)
-	noted, _, _ := serve(t, checks{note: "an edit was\nrefused"}, list)
+	ill, _, _ := serve(t, checks{live: errors.New("no tick\nfor 31s"), ready: errors.New("pods not synced")}, list)
 	for _, test := range []struct {
 		base, method, path string
 		status             int
@@ -86,8 +83,6 @@ func TestPages(t *testing.T) {
 		{well, "GET", "/debug/status?signal=pid.available", 200, "[]\n"},
 		{well, "GET", "/metrics", 200, "evictd_test 42\n"},
 		{well, "HEAD", "/livez", 200, ""},
-		{noted, "GET", "/livez", 200, "ok\n"},
-		{noted, "GET", "/readyz", 200, "ok\nan edit was refused\n"},
 		{ill, "GET", "/livez", 503, "no tick for 31s\n"},
 		{ill, "GET", "/readyz", 503, "pods not synced\n"},
 		{ill, "GET", "/metrics", 200, "evictd_test 42\n"},

@@ -4,201 +4,170 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 const namespace = "evictd"
 
-// collector is all metrics as one: what is known only when it is scraped is read then, before any is
-// sent.
-type collector struct {
-	all     []*prometheus.MetricVec
-	emptied []*prometheus.MetricVec // before each scrape
-	read    func()
-	mu      sync.Mutex // one scrape at a time
-}
+// table makes the metrics that are counted and set when something happens.
+type table struct{ in promauto.Factory }
 
-// Describe sends the descriptions.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, v := range c.all {
-		v.Describe(ch)
-	}
-}
-
-// Collect sends every series.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, v := range c.emptied {
-		v.Reset()
-	}
-	c.read()
-	for _, v := range c.all {
-		v.Collect(ch)
-	}
-}
-
-func (c *collector) counter(name, help string, by ...label) *prometheus.CounterVec {
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, names(by))
-	c.add(v.MetricVec, by)
+func (t table) counter(name, help string, by ...label) *prometheus.CounterVec {
+	v := t.in.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, names(by))
+	begin(v.MetricVec, by)
 	return v
 }
 
-func (c *collector) gauge(name, help string, by ...label) *prometheus.GaugeVec {
-	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, names(by))
-	c.add(v.MetricVec, by)
+func (t table) gauge(name, help string, by ...label) *prometheus.GaugeVec {
+	v := t.in.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, names(by))
+	begin(v.MetricVec, by)
 	return v
 }
 
-// scraped is a gauge of what is read when it is scraped.
-func (c *collector) scraped(name, help string, by ...label) *prometheus.GaugeVec {
-	v := c.gauge(name, help, by...)
-	c.emptied = append(c.emptied, v.MetricVec)
+func (t table) histogram(name, help string, buckets []float64, by ...label) *prometheus.HistogramVec {
+	v := t.in.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, names(by))
+	begin(v.MetricVec, by)
 	return v
 }
 
-func (c *collector) histogram(name, help string, buckets []float64, by ...label) *prometheus.HistogramVec {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, names(by))
-	c.add(v.MetricVec, by)
-	return v
-}
-
-// add creates every series that the labels' values make, so that the first eviction is an increase
+// begin creates every series that the labels' values make, so that the first eviction is an increase
 // from 0 and not a new series, which rate() does not see.
-func (c *collector) add(v *prometheus.MetricVec, by []label) {
-	c.all = append(c.all, v)
-	series := [][]string{nil}
-	for _, l := range by {
-		var longer [][]string
-		for _, values := range series {
-			for _, value := range l.values {
-				longer = append(longer, append(slices.Clip(values), value))
-			}
-		}
-		series = longer
-	}
-	for _, values := range series {
+func begin(v *prometheus.MetricVec, by []label, values ...string) {
+	if len(by) == 0 {
 		_, _ = v.GetMetricWithLabelValues(values...) // it fails for another number of values alone
+		return
+	}
+	for _, value := range by[0][1:] {
+		begin(v, by[1:], append(slices.Clip(values), value)...)
 	}
 }
 
-// label is a label and the values that it has from the start.
-type label struct {
-	name   string
-	values []string
-}
+// label is a label's name, and the values that it has from the start.
+type label []string
 
 // labelOf is a label with all its values; one without values has its series once they are known.
 func labelOf[V any](name string, values ...V) label {
-	l := label{name: name}
+	l := label{name}
 	for _, v := range values {
-		l.values = append(l.values, fmt.Sprint(v))
+		l = append(l, fmt.Sprint(v))
 	}
 	return l
 }
 
 func names(of []label) (all []string) {
 	for _, l := range of {
-		all = append(all, l.name)
+		all = append(all, l[0])
 	}
 	return all
 }
 
-// unitOf returns the base unit that is in the names of a signal's metrics, and how many of the
-// signal's own unit make one.
-func unitOf(signal pressure.Signal) (name string, per float64) {
-	if signal.Unit() == pressure.Microseconds {
-		return "seconds", 1e6
-	}
-	return string(signal.Unit()), 1
-}
+// scraped are the metrics that are read when they are scraped, so that a tick costs one copy. What is not
+// known has no series rather than a false figure.
+type scraped struct{ *Recorder }
 
-// inUnits makes a metric for each unit of the signals: one metric never mixes two.
-func inUnits[V any](one func(name, help string, by ...label) V, name, help string, signals []pressure.Signal, by ...label) map[string]V {
-	of, all := map[string][]pressure.Signal{}, map[string]V{}
-	for _, signal := range signals {
-		unit, _ := unitOf(signal)
-		of[unit] = append(of[unit], signal)
-	}
-	for unit, those := range of {
-		all[unit] = one(fmt.Sprintf(name, unit), help, append([]label{labelOf("signal", those...)}, by...)...)
-	}
-	return all
-}
+// Describe describes none before: which there are depends on what is known.
+func (scraped) Describe(chan<- *prometheus.Desc) {}
 
-// scrape sets what is read when it is scraped, so that a tick costs one copy. What is not known has
-// no series rather than a false figure.
-func (r *Recorder) scrape() {
-	r.scrapeOthers()
+// Collect sends every series.
+func (r scraped) Collect(ch chan<- prometheus.Metric) {
+	to := scrape(ch)
+	r.others(to)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, signal := range pressure.Signals() {
-		r.scrapeSignal(signal)
+		r.figures(to, signal)
+		r.state(to, signal)
 	}
-	for i := range r.thresholds {
-		t := &r.thresholds[i]
-		if seen := r.sample.Of(t.Signal); seen.State == pressure.Known {
-			setAmount(r.metrics.line, t.Signal, t.Quantity.Of(seen.Capacity), t.Kind())
+}
+
+// figures sends what is known of a signal in its unit: one metric never mixes two.
+func (r scraped) figures(to scrape, signal pressure.Signal) {
+	seen, name, unit, per := r.sample.Of(signal), signal.String(), string(signal.Unit()), 1.
+	if signal.Unit() == pressure.Microseconds {
+		unit, per = "seconds", 1e6
+	}
+	if seen.State == pressure.Known {
+		to.gauge("signal_available_"+unit, "What is left of the signal.", float64(seen.Available)/per, "signal", name)
+		to.gauge("signal_capacity_"+unit, "What there is of the signal in all.", float64(seen.Capacity)/per, "signal", name)
+		for i := range r.thresholds {
+			if t := &r.thresholds[i]; t.Signal == signal {
+				to.gauge("threshold_line_"+unit, "The amount below which the threshold is met.",
+					float64(t.Quantity.Of(seen.Capacity))/per, "signal", name, "kind", t.Kind())
+			}
+		}
+	}
+	if signal.ReclaimMeasured() {
+		to.counter("reclaim_expected_"+unit+"_total", "What victims held before their end, where it is known what the node got back.",
+			r.reclaims[signal].Expected, "signal", name)
+		to.counter("reclaim_actual_"+unit+"_total", "By how much their end let grow what is available and what the other pods hold.",
+			r.reclaims[signal].Actual, "signal", name)
+	}
+	if signal.OnDisk() && (r.presses(signal, true) || r.presses(signal, false)) {
+		for part, amount := range r.breakdowns[signal] {
+			to.gauge("disk_used_"+unit, "What a disk is used by, at the last decision about its pressure; lower bounds without the part Other.",
+				float64(amount), "signal", name, "part", string(part))
 		}
 	}
 }
 
-func (r *Recorder) scrapeSignal(signal pressure.Signal) {
-	m, seen, name := r.metrics, r.sample.Of(signal), signal.String()
+// state sends what is thought of a signal.
+func (r scraped) state(to scrape, signal pressure.Signal) {
+	seen, name := r.sample.Of(signal).State, signal.String()
 	for _, state := range []pressure.State{pressure.Unknown, pressure.Absent, pressure.Known} {
-		m.state.WithLabelValues(name, state.String()).Set(number(state == seen.State))
+		to.gauge("signal_state", "1 for the state of the signal; Absent: the node has no such signal.",
+			number(state == seen), "signal", name, "state", state.String())
 	}
-	m.underPressure.WithLabelValues(name).Set(number(r.under[signal]))
+	to.gauge("under_pressure", "1 while a threshold of the signal is met, grace period or not, or was within the transition period.",
+		number(r.under[signal]), "signal", name)
 	if f := r.forecasts[signal]; f.Known {
 		seconds := f.After.Seconds()
 		if f.After == pressure.Never {
 			seconds = math.Inf(1)
 		}
-		m.forecast.WithLabelValues(name).Set(seconds)
+		to.gauge("forecast_seconds", "When the signal meets its hard threshold at the rate of the last seconds; +Inf is never.", seconds, "signal", name)
 	}
-	if seen.State == pressure.Known {
-		setAmount(m.available, signal, seen.Available)
-		setAmount(m.capacity, signal, seen.Capacity)
-	}
-	if seen.State != pressure.Unknown {
-		for _, hard := range []bool{false, true} {
-			t := threshold{signal, hard}
-			_, holds := r.holding[t]
-			m.pressure.WithLabelValues(name, t.kind()).Set(number(holds))
+	if seen != pressure.Unknown {
+		for _, t := range []pressure.Threshold{{Hard: true}, {}} {
+			to.gauge("pressure", "1 while a threshold of the signal holds, else 0.",
+				number(r.presses(signal, t.Hard)), "signal", name, "kind", t.Kind())
 		}
 	}
 }
 
-// scrapeOthers reads what has a function in the settings.
-func (r *Recorder) scrapeOthers() {
-	if r.settings.WatchAge != nil {
-		if age, known := r.settings.WatchAge(); known {
-			r.metrics.watchAge.WithLabelValues().Set(age.Seconds())
-		}
+// others reads what has a function in the settings.
+func (r scraped) others(to scrape) {
+	if age, known := r.settings.WatchAge(); known {
+		to.gauge("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods.", age.Seconds())
 	}
-	if r.settings.MemoryUsed != nil {
-		memory, err := r.settings.MemoryUsed()
-		for part, bytes := range memory {
-			if err == nil {
-				r.metrics.memoryUsed.WithLabelValues(string(part)).Set(float64(bytes))
-			}
-		}
+	for part, bytes := range r.memory() {
+		to.gauge("memory_used_bytes", "What the node's memory is used by; together the parts are all that is not free.", float64(bytes), "part", string(part))
 	}
-	if r.settings.OOMKills != nil {
-		if kills, err := r.settings.OOMKills(); err == nil {
-			r.metrics.oomKills.WithLabelValues().Add(float64(kills))
-		}
+	if kills, err := r.settings.OOMKills(); err == nil {
+		to.counter("oom_kills_total", "Processes that the kernel has killed for want of memory since the node booted.", kills)
 	}
 }
 
-// setAmount shows an amount of a signal in its metric's unit.
-func setAmount(of map[string]*prometheus.GaugeVec, signal pressure.Signal, amount int64, labels ...string) {
-	unit, per := unitOf(signal)
-	of[unit].WithLabelValues(append([]string{signal.String()}, labels...)...).Set(float64(amount) / per)
+// scrape takes the series of one scrape. Labels are names and values, by pairs.
+type scrape chan<- prometheus.Metric
+
+func (s scrape) gauge(name, help string, value float64, labels ...string) {
+	s.send(prometheus.GaugeValue, name, help, value, labels)
+}
+
+func (s scrape) counter(name, help string, value int64, labels ...string) {
+	s.send(prometheus.CounterValue, name, help, float64(value), labels)
+}
+
+func (s scrape) send(kind prometheus.ValueType, name, help string, value float64, labels []string) {
+	by := prometheus.Labels{}
+	for pair := range slices.Chunk(labels, 2) {
+		by[pair[0]] = pair[1]
+	}
+	s <- prometheus.MustNewConstMetric(prometheus.NewDesc(namespace+"_"+name, help, nil, by), kind, value)
 }
 
 func number(b bool) float64 {

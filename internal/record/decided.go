@@ -12,17 +12,15 @@ import (
 // matters.
 const HoldAgainAfter = 30 * time.Second
 
-// Host reports what uses the node's memory. Its methods do not wait: they read in the background.
+// Host reports what uses the node's memory.
 type Host interface {
-	// MemoryUsed returns where the memory is, in bytes; nil while that is not known.
-	MemoryUsed(now time.Time) decide.Breakdown
+	// Memory returns where the memory is, in bytes. It reads one file.
+	Memory() (decide.Breakdown, error)
 	// Processes returns the largest processes outside the pods by a reading of the last half minute, nil
-	// while they are not known, and whether one is under way, which takes a few seconds at most.
+	// while they are not known, and whether one is under way, which takes a few seconds at most. It does
+	// not wait.
 	Processes(now time.Time) (largest []decide.Process, pending bool)
 }
-
-// hold is of what the last hold is remembered.
-type hold pressure.Signal
 
 // Number gives a decision its ID, before its plan is carried out, whose intents name it. One that
 // is not recorded leaves a gap.
@@ -38,47 +36,47 @@ func (r *Recorder) Decision(d *decide.Decision) {
 	if d.ID == 0 {
 		r.Number(d)
 	}
-	if r.asksHost(&d.Pressure) {
-		d.Breakdown = r.settings.Host.MemoryUsed(d.Time)
+	if r.asksHost(d) {
+		d.Breakdown = r.memory()
 	}
 	line := decisionLine(d)
 	r.logger.Log(levelOf(d), "decision", line...)
-	r.ring.add(d, line)
 	r.metrics.decided(d)
+	r.keep(d, line)
 	r.writeEvents(d)
 }
 
 // isNews reports whether a decision is to be recorded. What uses memory outside the pods is waited for,
 // where no eviction would help: then a later decision is recorded in its place.
-func (r *Recorder) isNews(d *decide.Decision) (due bool) {
-	pending, signal := false, hold(d.Pressure.Threshold.Signal)
-	if d.Hold.LacksCandidates() && r.asksHost(&d.Pressure) {
+func (r *Recorder) isNews(d *decide.Decision) bool {
+	pending, of := false, subject{"hold", d.Pressure.Threshold.Signal}
+	if d.Hold.LacksCandidates() && r.asksHost(d) {
 		d.Outside, pending = r.settings.Host.Processes(d.Time)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d.Verb != decide.Held {
-		r.said.end(signal)
+		delete(r.said, of)
 		return true
 	}
-	if !pending {
-		_, due = r.said.say(signal, string(d.Hold)+d.Pressure.Threshold.Kind(), d.Time, pace{again: HoldAgainAfter})
-	}
-	return due
+	return !pending && r.said.say(of, string(d.Hold)+d.Pressure.Threshold.Kind(), d.Time, HoldAgainAfter)
 }
 
-// readHost has the host read what its memory is used by, where a pressure is about that: it is known
-// then when a decision is recorded.
-func (r *Recorder) readHost(verdict *pressure.Verdict) {
-	for i := range verdict.Pressures {
-		if p := &verdict.Pressures[i]; r.asksHost(p) {
-			r.settings.Host.MemoryUsed(p.SampleTime)
-		}
-	}
-}
-
-// asksHost reports whether a pressure is about memory of the whole node.
-func (r *Recorder) asksHost(p *pressure.Pressure) bool {
-	signal := p.Threshold.Signal
+// asksHost reports whether a decision is about memory of the whole node.
+func (r *Recorder) asksHost(d *decide.Decision) bool {
+	signal := d.Pressure.Threshold.Signal
 	return r.settings.Host != nil && signal.Kind() == pressure.MemoryKind && signal != pressure.AllocatableMemoryAvailable
+}
+
+// memory returns what the node's memory is used by; nil where that is not known.
+func (r *Recorder) memory() decide.Breakdown {
+	if r.settings.Host == nil {
+		return nil
+	}
+	used, err := r.settings.Host.Memory()
+	if err != nil {
+		r.Failed(SourceHost, err)
+		return nil
+	}
+	return used
 }

@@ -12,9 +12,9 @@ import (
 // askedHost counts the queries to it, and knows the processes after so many of them.
 type askedHost struct{ pending, asked, processes int }
 
-func (h *askedHost) MemoryUsed(time.Time) decide.Breakdown {
+func (h *askedHost) Memory() (decide.Breakdown, error) {
 	h.asked++
-	return decide.Breakdown{"Anonymous": int64(h.asked)}
+	return decide.Breakdown{"Anonymous": int64(h.asked)}, nil
 }
 
 func (h *askedHost) Processes(time.Time) ([]decide.Process, bool) {
@@ -61,15 +61,14 @@ func TestHoldWaitsForTheProcessesOutsideThePods(t *testing.T) {
 	}
 }
 
-// Only a shortage of the whole node's memory reads what the host uses of it, at each sample: it is known
-// then when a decision is recorded.
+// Only a decision about the whole node's memory reads what the host uses of it.
 func TestAsksHostOfNodeMemoryAlone(t *testing.T) {
 	t.Parallel()
 	for _, signal := range pressure.Signals() {
 		r, h := newRig(t), &askedHost{}
 		r.settings.Host = h
 		r.start()
-		r.Sample(&pressure.Sample{}, &pressure.Verdict{Pressures: []pressure.Pressure{decisionAbout(signal, true, 0, decide.HoldNone).Pressure}})
+		r.Decision(decisionAbout(signal, true, 0, decide.HoldNone))
 		want := slices.Contains([]pressure.Signal{pressure.MemoryAvailable, pressure.KubeletMemoryAvailable, pressure.MemoryStall}, signal)
 		if got := h.asked == 1; got != want {
 			t.Errorf("%s: %v, want %v", signal, got, want)

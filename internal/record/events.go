@@ -2,6 +2,7 @@ package record
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // messageLimit is the API's limit for an Event's text, in bytes.
@@ -18,7 +18,7 @@ const messageLimit = 1024
 // EventWriter takes Kubernetes Events, as client-go's record.EventRecorder and
 // [Events] do. The objects are ObjectReferences. It must not wait for the API server.
 type EventWriter interface {
-	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, format string, args ...any)
+	Event(object runtime.Object, eventtype, reason, message string)
 }
 
 // event is an Event: its reason, its type, and its text, in which each {word} is replaced.
@@ -28,7 +28,7 @@ type event struct{ reason, kind, text string }
 const again = "again "
 
 // The reasons of Events that are about no request. They are on the node, but for EvictionStuck, which is on the
-// victim; ConfigurationRefused is on evictd's own pod too.
+// victim.
 const (
 	reasonStuck   = "EvictionStuck"
 	reasonHeld    = "EvictionHeld"
@@ -37,28 +37,34 @@ const (
 	reasonResumed = "EvictionsResumed"
 )
 
+// heldOnNode is what the node's last Event of a hold said of a signal.
+const heldOnNode = "hold on the node"
+
 // eventTable returns every Event by what it is about: the outcome of a request, which is written on
-// the pod and on its controller, or its own reason.
+// the pod, or its own reason.
 func eventTable() map[string]event {
 	const (
 		warning, normal = corev1.EventTypeWarning, corev1.EventTypeNormal
+		figures         = " {shortage} {judged}"
 		would           = "Dry run, nothing happens to it: evictd would "
 		pastBudget      = " {pod} bypassing {budget}, which wants {wants} healthy pods and has {has}: no candidate could be evicted, and disruptionBudgets is bestEffort."
 		overdue         = " again for {pod}, which is terminating and should have ended by now."
+		notNow          = "{dry}evictd may not evict {pod}"
+		twoBudgets      = " until its PodDisruptionBudgets are fixed: more than one PodDisruptionBudget selects it{answer}."
 	)
 	return map[string]event{
-		string(evict.Evicted):            {"EvictionRequested", warning, "evictd evicts {pod}."},
-		string(evict.WouldEvict):         {"WouldBeEvicted", warning, would + "evict {pod}.{why}"},
-		string(evict.Deleted):            {"BypassedPDB", warning, "evictd deletes" + pastBudget},
-		string(evict.WouldDelete):        {"WouldBypassPDB", warning, would + "delete" + pastBudget + "{why}"},
-		again + string(evict.Evicted):    {"EvictionEscalated", warning, "evictd asks" + overdue},
-		again + string(evict.WouldEvict): {"WouldBeEscalated", warning, would + "ask" + overdue + "{why}"},
-		string(evict.BlockedByBudget):    {"EvictionBlocked", warning, "{dry}evictd may not evict {pod}: {budget} allows no disruption now{answer}."},
-		string(evict.BudgetPending):      {"EvictionBlocked", warning, "{dry}evictd may not evict {pod} yet: {budget} is still being processed{answer}."},
-		string(evict.Denied):             {"EvictionDenied", warning, "{dry}evictd may not evict {pod}: the API server denies it{answer}."},
-		string(evict.Evacuating):         {"EvictionDenied", warning, "{dry}evictd asked to evict {pod}, and admission moves it away by its own means{answer}."},
-		string(evict.Misconfigured):      {"EvictionMisconfigured", warning, "{dry}evictd cannot evict {pod} until its PodDisruptionBudgets are fixed: more than one PodDisruptionBudget selects it{answer}."},
-		string(evict.Unconfirmed):        {"EvictionUnconfirmed", warning, "{dry}evictd requested the eviction of {pod} and got no answer{doubt}{answer}."},
+		string(evict.Evicted):            {"EvictionRequested", warning, "evictd evicts {pod}." + figures},
+		string(evict.WouldEvict):         {"WouldBeEvicted", warning, would + "evict {pod}.{why}" + figures},
+		string(evict.Deleted):            {"BypassedPDB", warning, "evictd deletes" + pastBudget + figures},
+		string(evict.WouldDelete):        {"WouldBypassPDB", warning, would + "delete" + pastBudget + "{why}" + figures},
+		again + string(evict.Evicted):    {"EvictionEscalated", warning, "evictd asks" + overdue + figures},
+		again + string(evict.WouldEvict): {"WouldBeEscalated", warning, would + "ask" + overdue + "{why}" + figures},
+		string(evict.BlockedByBudget):    {"EvictionBlocked", warning, notNow + ": {budget} allows no disruption now{answer}." + figures},
+		string(evict.BudgetPending):      {"EvictionBlocked", warning, notNow + " yet: {budget} is still being processed{answer}." + figures},
+		string(evict.Denied):             {"EvictionDenied", warning, notNow + ": the API server denies it{answer}." + figures},
+		string(evict.Evacuating):         {"EvictionDenied", warning, "{dry}evictd asked to evict {pod}, and admission moves it away by its own means{answer}." + figures},
+		string(evict.Misconfigured):      {"EvictionMisconfigured", warning, "{dry}evictd cannot evict {pod}" + twoBudgets + figures},
+		string(evict.Unconfirmed):        {"EvictionUnconfirmed", warning, "{dry}evictd requested the eviction of {pod} and got no answer{answer}." + figures},
 
 		reasonStuck: {reasonStuck, warning, "evictd evicted this pod for {signal}, it should have ended by {deadline} and has not: evictd does not rely on its end any more. " +
 			"Look for finalizers, volumes that do not unmount, or a container runtime that hangs."},
@@ -69,82 +75,44 @@ func eventTable() map[string]event {
 	}
 }
 
-// tell writes the Event of a reason.
-func (r *Recorder) tell(on *corev1.ObjectReference, reason string, words ...string) {
-	e := eventTable()[reason]
-	r.write(on, nil, &e, words)
+// tell writes the Event about something; none where the table has none.
+func (r *Recorder) tell(on *corev1.ObjectReference, about string, words ...string) {
+	if e, is := eventTable()[about]; is {
+		r.events.Event(on, e.kind, e.reason, shorten(strings.NewReplacer(words...).Replace(e.text), messageLimit))
+	}
 }
 
-// onNode writes the Event of a reason on the node.
+// onNode writes the Event of a reason on the node: as the kubelet's Events, with the node's name for a
+// UID, which is where kubectl describe node looks.
 func (r *Recorder) onNode(reason string, words ...string) {
-	r.tell(nodeReference(r.settings.NodeName), reason, words...)
+	name := r.settings.NodeName
+	r.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}, reason, words...)
 }
 
-func (r *Recorder) write(on *corev1.ObjectReference, annotations map[string]string, e *event, words []string) {
-	text := strings.NewReplacer(words...).Replace(e.text)
-	r.events.AnnotatedEventf(on, annotations, e.kind, e.reason, "%s", shorten(text, messageLimit))
-}
-
-// writeEvents writes the Events of a decision: two for each pod that was tried, on the pod and on
-// its controller, or one on the node when no pod can be evicted, once for each hold of a threshold.
+// writeEvents writes the Events of a decision: one for each pod that was tried, where the outcome concerns
+// the pod, or one on the node when no pod can be evicted, once for each hold of a threshold.
 func (r *Recorder) writeEvents(d *decide.Decision) {
 	for i := range d.Attempts {
-		r.tellAttempt(d, &d.Attempts[i])
+		a := &d.Attempts[i]
+		about := string(a.Result.Outcome)
+		if a.Escalates && a.Result.Outcome.Accepted() {
+			about = again + about
+		}
+		r.tell(podReference(a.Entry.Pod.Namespace, a.Entry.Pod.Name, a.Entry.Pod.UID), about, r.attemptWords(d, a)...)
 	}
-	if at := thresholdOf(&d.Pressure); !concernsNode(d) {
-		r.over(at)
-	} else if r.news(at, string(d.Hold)) {
+	at, due := subject{heldOnNode, d.Pressure.Threshold.Signal}, false
+	r.mu.Lock()
+	if _, concernsNode := attention(d.Hold); concernsNode {
+		due = r.said.say(at, string(d.Hold)+d.Pressure.Threshold.Kind(), time.Time{}, 0)
+	} else {
+		delete(r.said, at)
+	}
+	r.mu.Unlock()
+	if due {
 		r.onNode(reasonHeld, r.heldWords(d)...)
 	}
 }
 
-// tellAttempt writes what became of a request, where that concerns the pod. On its controller the owner
-// of several pods sees which of them was evicted; a pod without a controller has no such Event.
-func (r *Recorder) tellAttempt(d *decide.Decision, a *decide.Attempt) {
-	table, outcome := eventTable(), string(a.Result.Outcome)
-	e, found := table[again+outcome]
-	if !a.Escalates || !found {
-		e, found = table[outcome]
-	}
-	if !found {
-		return
-	}
-	e.text += " {shortage} {judged}"
-	pod, words := a.Entry.Pod, r.attemptWords(d, a)
-	r.write(podReference(pod.Namespace, pod.Name, pod.UID), nil, &e, append(words, "{pod}", thisPod(pod)))
-	if pod.OwnerUID == "" {
-		return
-	}
-	var annotations map[string]string
-	if a.Result.Outcome.Accepted() {
-		annotations = map[string]string{victimAnnotation: pod.UID}
-	}
-	r.write(ownerReference(pod), annotations, &e, append(words, "{pod}", itsPod(pod)))
-}
-
-// concernsNode reports whether a hold is reported on the node. Unknown usage of a disk is when the other
-// pods have been measured, so that there is a breakdown. Otherwise one pod that cannot start would
-// silence the node; and a measurement of all pods is over in a moment.
-func concernsNode(d *decide.Decision) bool {
-	_, node := attention(d.Hold)
-	return node || d.Hold == decide.HoldUsageUnknown && d.Breakdown != nil && d.Pressure.Threshold.Signal.OnDisk()
-}
-
 func podReference(namespace, name, uid string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid)}
-}
-
-// ownerReference names the pod's controller, by what the pod says of it. The controllers
-// of pods are in the pods' own namespace (metav1.OwnerReference).
-func ownerReference(pod *rank.Pod) *corev1.ObjectReference {
-	kind, name, _ := strings.Cut(pod.Owner, "/")
-	return &corev1.ObjectReference{
-		APIVersion: pod.OwnerAPIVersion, Kind: kind, Namespace: pod.Namespace, Name: name, UID: types.UID(pod.OwnerUID),
-	}
-}
-
-// nodeReference names the node as the kubelet's Events do, with its name for a
-// UID, which is where kubectl describe node looks.
-func nodeReference(name string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
 }

@@ -6,12 +6,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/taint"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// What fails, for [Recorder.Failed], besides a reading of [Sources] and [taint.Failure].
+// What fails, for [Recorder.Failed], besides a reading and [taint.Failure].
 const (
 	// FailedWatch is listing or watching the node's pods.
 	FailedWatch = "Watch"
@@ -21,18 +19,6 @@ const (
 
 // SourceHost is what the host's memory is used by besides the pods.
 const SourceHost = "Host"
-
-// sourceOther is the label value of a source that has none of its own.
-const sourceOther = "Other"
-
-// Sources returns the readings that [Recorder.Failed] counts by; what it does not know is a reading
-// and counts as "Other".
-func Sources() []string {
-	return []string{
-		string(pressure.ProcSource), string(pressure.CgroupSource), string(pressure.FilesystemSource),
-		measure.SourceUsage, measure.SourceDisk, measure.SourceImages, SourceHost, sourceOther,
-	}
-}
 
 // Failed counts a failure of one of the kinds above, and logs it about once a minute while it goes on.
 // Failed readings of signals are counted by [Recorder.Sample].
@@ -50,16 +36,13 @@ func (r *Recorder) Failed(what string, err error) {
 		r.metrics.stateFailures.WithLabelValues().Inc()
 	default:
 		line = append(line, zap.String("source", what))
-		if !slices.Contains(Sources(), what) {
-			what = sourceOther
-		}
 		r.metrics.readErrors.WithLabelValues(what).Inc()
 	}
 	r.mu.Lock()
-	repeats, due := r.said.say(failure(what), "", r.settings.Now(), pace{failuresApart, failuresApart})
+	due := r.said.say(subject{thing: what}, "failed", r.settings.Now(), failuresApart)
 	r.mu.Unlock()
 	if due {
-		r.logger.Warn(message, append(line, zap.Int("repeats", repeats))...)
+		r.logger.Warn(message, line...)
 	}
 }
 

@@ -77,13 +77,12 @@ func objects[T any](key string, all []T, one func(*T) fields) fields {
 	return fields{zap.Objects(key, each)}
 }
 
-// intentLine is what is known of a decision before a request is sent.
-func intentLine(d *decide.Decision, a *decide.Attempt) fields {
-	f := append(situation(d, nil), victimOf(a)...).with("of", len(d.Ranking.Candidates))
+// budgetOf returns the name of the budget that refused or is bypassed; "" where none is known.
+func budgetOf(a *decide.Attempt) string {
 	if a.Bypassed != nil {
-		f = f.some("budget", a.Bypassed.Name)
+		return a.Bypassed.Name
 	}
-	return f
+	return a.Result.Budget
 }
 
 // decisionLine is a decision as the log and /debug/decisions show it.
@@ -112,16 +111,13 @@ func decisionLine(d *decide.Decision) fields {
 
 // situation is what the node is short of and what was decided, which is nil before it is.
 func situation(d *decide.Decision, decided fields) fields {
-	f := with().some("id", d.ID, "time", d.Time.UTC(), "incident", d.Incident)
-	f = slices.Concat(f, decided, pressureLine(&d.Pressure))
-	return f.with("deficit", d.Pressure.Deficit(), "dry_run", d.DryRun).some("dry_run_why", d.DryRunWhy, "simulated", d.Simulated)
-}
-
-func pressureLine(p *pressure.Pressure) fields {
+	p := &d.Pressure
 	t := &p.Threshold
-	return with("signal", t.Signal, "unit", t.Signal.Unit(), "threshold", cmp.Or(t.Written, t.Quantity.String()), "kind", t.Kind(),
+	f := append(with().some("id", d.ID, "time", d.Time.UTC(), "incident", d.Incident), decided...)
+	return f.with("signal", t.Signal, "unit", t.Signal.Unit(), "threshold", cmp.Or(t.Written, t.Quantity.String()), "kind", t.Kind(),
 		"available", p.Observed.Available, "capacity", p.Observed.Capacity, "line", p.Line, "target", p.Target, "since", p.Since.UTC()).
-		some("forecast_seconds", secondsTo(p.Forecast, p.Forecast.After), "exhausted_seconds", secondsTo(p.Forecast, p.Forecast.Exhausted))
+		some("forecast_seconds", secondsTo(p.Forecast, p.Forecast.After), "exhausted_seconds", secondsTo(p.Forecast, p.Forecast.Exhausted)).
+		with("deficit", p.Deficit(), "dry_run", d.DryRun).some("dry_run_why", d.DryRunWhy, "simulated", d.Simulated)
 }
 
 // secondsTo returns a time of a forecast; nil when that is not known, or never.
@@ -154,11 +150,7 @@ func attemptOf(a *decide.Attempt) fields {
 
 // answer adds what became of a request.
 func (f fields) answer(a *decide.Attempt) fields {
-	budget := a.Result.Budget
-	if a.Bypassed != nil {
-		budget = a.Bypassed.Name
-	}
-	return f.some("outcome", a.Result.Outcome, "message", a.Result.Message, "budget", budget)
+	return f.some("outcome", a.Result.Outcome, "message", a.Result.Message, "budget", budgetOf(a))
 }
 
 // reactionOf returns how long after the sample the first request was sent, in seconds; nil when none

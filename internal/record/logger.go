@@ -1,9 +1,9 @@
 package record
 
 import (
-	"fmt"
+	"bytes"
 	"io"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -11,27 +11,21 @@ import (
 )
 
 // NewLogger returns a logger that hands every line to w at once: nothing is sampled and nothing is
-// buffered. Level is debug, info, warn or error, since at zap's other levels nothing would be logged; format is
-// json or console. An error begins with "level" or "format".
-func NewLogger(level, format string, w io.Writer) (*zap.Logger, error) {
-	least, err := zapcore.ParseLevel(level)
-	encoder, known := map[string]func(zapcore.EncoderConfig) zapcore.Encoder{
-		"json": zapcore.NewJSONEncoder, "console": zapcore.NewConsoleEncoder,
-	}[format]
-	switch {
-	case err != nil || least > zapcore.ErrorLevel || level != least.String():
-		return nil, fmt.Errorf("level %q: write debug, info, warn or error", level)
-	case !known:
-		return nil, fmt.Errorf("format %q: write json or console", format)
-	}
+// buffered. Level is debug, info, warn or error, format json or console: the flags take no others.
+func NewLogger(level, format string, w io.Writer) *zap.Logger {
 	settings := zap.NewProductionEncoderConfig()
 	settings.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	return zap.New(zapcore.NewCore(encoder(settings), zapcore.Lock(zapcore.AddSync(w)), least)), nil
+	encoder := zapcore.NewJSONEncoder(settings)
+	if format == "console" {
+		encoder = zapcore.NewConsoleEncoder(settings)
+	}
+	least, _ := zapcore.ParseLevel(level) // info, were it another
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), least))
 }
 
 const (
-	// queueBytes is how much of the log waits for its reader; what does not fit is dropped.
-	queueBytes = 1 << 20
+	// queueLines is how many lines wait for the log's reader, each of about 1 KiB; what does not fit is dropped.
+	queueLines = 1024
 	// flushWait is how long the end waits for the reader.
 	flushWait = time.Second
 )
@@ -41,41 +35,33 @@ const (
 // while there is a reader. Those that do not fit into the queue are counted, and the log says how many
 // once it is read again. Its Sync waits a second for what is queued. (zapcore.BufferedWriteSyncer holds
 // its lock while it writes, and blocks.)
-func NewQueuedLogger(level, format string, w io.Writer) (*zap.Logger, error) {
-	q := &logQueue{to: w, wake: make(chan chan struct{}, 1)}
-	logger, err := NewLogger(level, format, q)
-	if err != nil {
-		return nil, err
-	}
-	direct, err := NewLogger(level, format, w) // the queue may be full
-	go q.run(func(lines int) {
-		direct.Warn("the log was not read for a while, and lines are missing", zap.Int("lines", lines))
-	})
-	return logger, err
+func NewQueuedLogger(level, format string, w io.Writer) *zap.Logger {
+	q, direct := &logQueue{to: w, work: make(chan func(), queueLines)}, NewLogger(level, format, w) // the queue may be full
+	go func() {
+		for do := range q.work { // for as long as the process lives
+			do()
+			if lines := q.dropped.Swap(0); lines > 0 {
+				direct.Warn("the log was not read for a while, and lines are missing", zap.Int64("lines", lines))
+			}
+		}
+	}()
+	return NewLogger(level, format, q)
 }
 
-// logQueue is what has been logged and not handed on yet.
+// logQueue hands lines on to a writer.
 type logQueue struct {
-	to   io.Writer
-	wake chan chan struct{} // a channel in it is closed once all that is queued is handed on
-
-	mu      sync.Mutex
-	queued  []byte // whole lines
-	dropped int    // lines that did not fit behind these
+	to      io.Writer
+	work    chan func()
+	dropped atomic.Int64 // lines that did not fit
 }
 
 // Write queues a line, or drops it. It never waits for the reader.
 func (q *logQueue) Write(line []byte) (int, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.queued)+len(line) > queueBytes {
-		q.dropped++
-		return len(line), nil
-	}
-	q.queued = append(q.queued, line...)
+	line = bytes.Clone(line) // it is zap's
 	select {
-	case q.wake <- nil:
+	case q.work <- func() { _, _ = q.to.Write(line) }: // there is nowhere to say it
 	default:
+		q.dropped.Add(1)
 	}
 	return len(line), nil
 }
@@ -84,7 +70,7 @@ func (q *logQueue) Write(line []byte) (int, error) {
 func (q *logQueue) Sync() error {
 	late, done := time.NewTimer(flushWait).C, make(chan struct{})
 	select {
-	case q.wake <- done:
+	case q.work <- func() { close(done) }:
 	case <-late:
 		return nil
 	}
@@ -93,28 +79,4 @@ func (q *logQueue) Sync() error {
 	case <-late:
 	}
 	return nil
-}
-
-// run hands on what is queued, for as long as the process lives.
-func (q *logQueue) run(tellDropped func(lines int)) {
-	for done := range q.wake {
-		if dropped := q.handOn(); dropped > 0 {
-			tellDropped(dropped)
-		}
-		if done != nil {
-			close(done)
-		}
-	}
-}
-
-// handOn writes what is queued, and returns how many lines were dropped after it.
-func (q *logQueue) handOn() (dropped int) {
-	q.mu.Lock()
-	text := q.queued
-	q.queued, dropped, q.dropped = nil, q.dropped, 0
-	q.mu.Unlock()
-	if len(text) > 0 { // not after a Sync that has handed it on
-		_, _ = q.to.Write(text) // there is nowhere to say it
-	}
-	return dropped
 }

@@ -1,59 +1,47 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // answerLimit bounds what is quoted of an answer, in bytes, so that the figures behind it are never cut.
 const answerLimit = 300
 
-// attemptWords returns the words of the Events of an attempt, but for its pod, which the Event on the pod and that
-// on its controller name in two ways.
+// attemptWords returns the words of the Event of an attempt.
 func (r *Recorder) attemptWords(d *decide.Decision, a *decide.Attempt) []string {
-	words := []string{
-		"{answer}", quoted(a.Result.Message), "{dry}", ifDry(d, "Dry run: ", ""), "{doubt}", ifDry(d, "", ": it may be terminating"),
-		"{shortage}", r.shortage(&d.Pressure), "{judged}", judged(d, a),
+	pod, budget, why := "this pod", "a PodDisruptionBudget", ""
+	if owner := a.Entry.Pod.Owner; owner != "" {
+		pod += " of " + owner
 	}
-	budget, why := "a PodDisruptionBudget", ""
-	if name := a.Result.Budget; name != "" {
+	if name := budgetOf(a); name != "" {
 		budget = "PodDisruptionBudget " + name
-	}
-	if bypassed := a.Bypassed; bypassed != nil {
-		budget = "PodDisruptionBudget " + bypassed.Name
-		words = append(words, "{wants}", fmt.Sprint(bypassed.Desired), "{has}", fmt.Sprint(bypassed.Healthy))
 	}
 	if d.DryRunWhy != "" {
 		why = " evictd does not act: " + strings.TrimSuffix(d.DryRunWhy, ".") + "."
 	}
-	return append(words, "{budget}", budget, "{why}", why)
-}
-
-// thisPod is how the Event on the pod itself names it.
-func thisPod(pod *rank.Pod) string {
-	if pod.Owner == "" {
-		return "this pod"
+	words := []string{
+		"{pod}", pod, "{budget}", budget, "{why}", why, "{answer}", quoted(a.Result.Message),
+		"{dry}", dry(d), "{shortage}", r.shortage(&d.Pressure), "{judged}", judged(d, a),
 	}
-	return "this pod of " + pod.Owner
+	if bypassed := a.Bypassed; bypassed != nil {
+		words = append(words, "{wants}", fmt.Sprint(bypassed.Desired), "{has}", fmt.Sprint(bypassed.Healthy))
+	}
+	return words
 }
 
-// itsPod is how the Event on a controller names one of its pods. The UID distinguishes one db-0
-// from the next, and keeps client-go from merging two Events.
-func itsPod(pod *rank.Pod) string { return fmt.Sprintf("pod %s (UID %s)", pod.Name, pod.UID) }
-
-func ifDry(d *decide.Decision, then, otherwise string) string {
+func dry(d *decide.Decision) string {
 	if d.DryRun {
-		return then
+		return "Dry run: "
 	}
-	return otherwise
+	return ""
 }
 
 // quoted is a text in parentheses after a space; "" where there is none.
@@ -63,9 +51,6 @@ func quoted(text string) string {
 	}
 	return " (" + strings.TrimSuffix(shorten(text, answerLimit), ".") + ")"
 }
-
-// sentence begins a clause with a capital letter and ends it.
-func sentence(clause string) string { return strings.ToUpper(clause[:1]) + clause[1:] + "." }
 
 // shortage returns what the node is short of.
 func (r *Recorder) shortage(p *pressure.Pressure) string {
@@ -84,91 +69,62 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 	return text + "."
 }
 
-// judged returns why this pod and not another, and how long it has.
+// judged returns why this pod and not another, as the ranking says it, and how long it has.
 func judged(d *decide.Decision, a *decide.Attempt) string {
-	e := &a.Entry
-	uses := e.Offence()
-	if e.Resource == rank.Inodes || e.Resource == rank.PIDs { // nothing requests them
-		uses = "uses " + wording.Amount(d.Pressure.Threshold.Signal, e.Pod.Usage)
-	}
-	text := fmt.Sprintf("The pod %s and has priority %d", uses, e.Pod.Priority)
+	text := "The pod "
 	if !a.Escalates {
-		text += fmt.Sprintf(": rank %d of %d candidates", e.Position, len(d.Ranking.Candidates))
+		text += fmt.Sprintf("is %d of %d candidates: it ", a.Entry.Position, len(d.Ranking.Candidates))
 	}
-	sentences := []string{text + "."}
-	if e.Detail != "" {
-		sentences = append(sentences, sentence(e.Detail))
+	text += a.Entry.Why() + "."
+	switch own := a.Entry.Pod.GraceSeconds; {
+	case !a.Result.Outcome.Accepted():
+	case a.GraceSeconds == nil:
+		text += fmt.Sprintf(" It has its own grace period of %d s.", own)
+	default:
+		text += fmt.Sprintf(" It has a grace period of %d s instead of its own %d s.", *a.GraceSeconds, own)
 	}
-	if a.Result.Outcome.Accepted() {
-		sentences = append(sentences, grace(a))
-	}
-	return strings.Join(sentences, " ")
-}
-
-func grace(a *decide.Attempt) string {
-	if a.GraceSeconds == nil {
-		return fmt.Sprintf("It has its own grace period of %d s.", a.Entry.Pod.GraceSeconds)
-	}
-	if a.Escalates {
-		return fmt.Sprintf("Its grace period is %d s now, from its first request on; its own is %d s.", *a.GraceSeconds, a.Entry.Pod.GraceSeconds)
-	}
-	return fmt.Sprintf("It has a grace period of %d s instead of its own %d s.", *a.GraceSeconds, a.Entry.Pod.GraceSeconds)
+	return text
 }
 
 // heldWords returns the words of the Event of a hold.
 func (r *Recorder) heldWords(d *decide.Decision) []string {
-	sentences := []string{r.shortage(&d.Pressure) + outside(d) + whereUsed(d)}
-	for _, note := range d.Notes {
-		sentences = append(sentences, sentence(note))
+	shortage := r.shortage(&d.Pressure) + outside(d) + whereUsed(d)
+	if d.Notes != nil {
+		shortage += " Note: " + strings.Join(d.Notes, "; ") + "."
 	}
-	return []string{"{dry}", ifDry(d, "Dry run: ", ""), "{hold}", string(d.Hold), "{answer}", quoted(d.Detail), "{shortage}", strings.Join(sentences, " ")}
+	return []string{"{dry}", dry(d), "{hold}", string(d.Hold), "{answer}", quoted(d.Detail), "{shortage}", shortage}
 }
 
 // outside names the largest processes outside the pods; "" where they are not known.
 func outside(d *decide.Decision) string {
 	var named []string
 	for _, p := range d.Outside {
-		name := p.Name
-		if p.Unit != "" {
-			name += " (" + p.Unit + ")"
-		}
-		named = append(named, name+" "+wording.Amount(pressure.MemoryAvailable, p.RSS))
+		named = append(named, p.Name+quoted(p.Unit)+" "+wording.Amount(pressure.MemoryAvailable, p.RSS))
 	}
-	if named == nil {
-		return ""
-	}
-	return " Largest processes outside of pods: " + strings.Join(named, ", ") + "."
+	return listed("Largest processes outside of pods", named)
 }
 
-// whereUsed describes the breakdown of a disk or of memory; "" when there is none.
+// whereUsed describes what a disk or the node's memory is used by, the most first; "" where that is not known.
 func whereUsed(d *decide.Decision) string {
 	signal := d.Pressure.Threshold.Signal
 	if !signal.OnDisk() {
-		if parts := amounts(d.Breakdown, hostinfo.Parts(), pressure.MemoryAvailable, 1); parts != "" {
-			return " Memory of the node is used by: " + parts + "."
-		}
-		return ""
+		signal = pressure.MemoryAvailable
 	}
-	ofPods := slices.DeleteFunc(decide.Parts(), func(p decide.Part) bool { return p == decide.PartOther })
-	parts := amounts(d.Breakdown, ofPods, signal, 0)
-	if other, exact := d.Breakdown[decide.PartOther]; exact {
-		return fmt.Sprintf(" Used by pods: %s. Used otherwise: %s.", parts, wording.Amount(signal, other))
+	var used []string
+	for _, part := range slices.SortedFunc(maps.Keys(d.Breakdown), func(a, b decide.Part) int {
+		return cmp.Or(cmp.Compare(d.Breakdown[b], d.Breakdown[a]), cmp.Compare(a, b))
+	}) {
+		used = append(used, string(part)+" "+wording.Amount(signal, d.Breakdown[part]))
 	}
-	if parts == "" {
-		return ""
-	}
-	return " Used by pods, at least: " + parts + "."
+	return listed("Used by", used)
 }
 
-// amounts lists these parts of a breakdown, in their order, where they are known and not less.
-func amounts(of decide.Breakdown, parts []decide.Part, signal pressure.Signal, least int64) string {
-	var listed []string
-	for _, part := range parts {
-		if amount, known := of[part]; known && amount >= least {
-			listed = append(listed, string(part)+" "+wording.Amount(signal, amount))
-		}
+// listed is a sentence after a space; "" of none.
+func listed(title string, all []string) string {
+	if all == nil {
+		return ""
 	}
-	return strings.Join(listed, ", ")
+	return " " + title + ": " + strings.Join(all, ", ") + "."
 }
 
 // shorten cuts a text to so many bytes, between characters.
@@ -177,9 +133,5 @@ func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	cut := limit - len(more)
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + more
+	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/kubeletconfig"
-	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -28,18 +27,24 @@ func (r *Recorder) Acting(s acting.State) {
 	for _, reason := range acting.Reasons() {
 		r.metrics.dryRunReason.WithLabelValues(string(reason)).Set(number(s.Reason == reason))
 	}
-	if awaited := s.Reason.Unknown() && s.Do == ""; awaited || !r.news("acting", s.String()+s.Do) {
+	if awaited := s.Reason.Unknown() && s.Do == ""; awaited {
+		return
+	}
+	r.mu.Lock()
+	last := r.acting
+	r.acting = &s
+	r.mu.Unlock()
+	if last != nil && *last == s {
 		return
 	}
 	level, detail := zapcore.InfoLevel, s.Why
 	if s.Do != "" {
 		detail += "; " + s.Do
 	}
-	if unusual := s.Reason == acting.Stopped || s.Reason.Unknown(); unusual {
+	if stopped(s) {
 		level = zapcore.WarnLevel
-		r.news("stopped", "")
 		r.onNode(reasonStopped, "{state}", s.String(), "{do}", s.Do)
-	} else if r.over("stopped") {
+	} else if last != nil && stopped(*last) {
 		r.onNode(reasonResumed, "{state}", s.String())
 	}
 	if s.Acts() {
@@ -48,6 +53,9 @@ func (r *Recorder) Acting(s acting.State) {
 	}
 	r.logger.Log(level, "evictd does not act", with("reason", s.Reason, "detail", detail)...)
 }
+
+// stopped reports whether evictd does not act for another reason than its configuration.
+func stopped(s acting.State) bool { return s.Reason == acting.Stopped || s.Reason.Unknown() }
 
 // InForce notes the thresholds that are in force, at the start and after each edit that is applied.
 func (r *Recorder) InForce(thresholds []pressure.Threshold, edited bool) {
@@ -63,8 +71,7 @@ func (r *Recorder) InForce(thresholds []pressure.Threshold, edited bool) {
 
 // Refused notes that the configuration file was refused: an edit, and the configuration before stays
 // in force; or at the start, and instead says in one clause what evictd does until the file is valid.
-// Instead is "" for an edit. The Event is where the editor of the configuration sees it: on the node,
-// and on evictd's own pod when that is known.
+// Instead is "" for an edit.
 func (r *Recorder) Refused(err error, instead string) {
 	r.metrics.reloads.WithLabelValues(resultFailure).Inc()
 	r.metrics.lastReload.WithLabelValues().Set(0)
@@ -75,28 +82,17 @@ func (r *Recorder) Refused(err error, instead string) {
 		what = "its configuration at the start, and " + instead
 		r.logger.Error("configuration refused at the start", zap.Error(err), zap.String("detail", instead))
 	}
-	words := []string{"{what}", what, "{error}", wording.OneLine(err.Error())}
-	r.onNode(reasonRefused, words...)
-	if self := &r.settings.Self; self.UID != "" {
-		r.tell(podReference(self.Namespace, self.Name, self.UID), reasonRefused, words...)
-	}
+	r.onNode(reasonRefused, "{what}", what, "{error}", wording.OneLine(err.Error()))
 }
 
 // Tainted notes a change of the node's taints, by their keys. A dry run has changed nothing.
 func (r *Recorder) Tainted(added, removed []string, dryRun bool) {
-	note := func(message string, keys []string, carried bool) {
-		if len(keys) == 0 {
-			return
-		}
-		r.logger.Info(message, with("taints", keys, "dry_run", dryRun)...)
-		for _, key := range keys {
-			if !dryRun && slices.Contains(taint.All.Keys(), key) {
-				r.metrics.nodeTaints.WithLabelValues(key).Set(number(carried))
-			}
-		}
+	if len(added) > 0 {
+		r.logger.Info("tainted the node", with("taints", added, "dry_run", dryRun)...)
 	}
-	note("tainted the node", added, true)
-	note("removed the node's taint", removed, false)
+	if len(removed) > 0 {
+		r.logger.Info("removed the node's taint", with("taints", removed, "dry_run", dryRun)...)
+	}
 }
 
 // Wakeups records, at the start and at each change, whether the kernel wakes the loop because of a
@@ -115,45 +111,18 @@ func (r *Recorder) Woken(source pressure.WakeSource) {
 	r.metrics.stalls.WithLabelValues(string(source)).Inc()
 }
 
-// OOMKilled writes down that the kernel killed a container of a pod, namespace/name, for want of memory, with
-// the last decision that named the pod.
+// OOMKilled writes down that the kernel killed a container of a pod, namespace/name, for want of memory.
 func (r *Recorder) OOMKilled(pod, uid, container string) {
-	r.logger.Warn("the kernel killed processes of a pod for want of memory",
-		with("pod", pod, "uid", uid, "oom_kills", 1, "container", container).some("last_decision", r.ring.lastAbout(uid))...)
+	r.logger.Warn("the kernel killed processes of a pod for want of memory", with("pod", pod, "uid", uid, "oom_kills", 1, "container", container)...)
 }
 
-// KubeletThresholds notes what the kubelet's configuration means beside evictd's, at start and after
-// each change of evictd's.
-func (r *Recorder) KubeletThresholds(kubelet *kubeletconfig.Configuration, findings []kubeletconfig.Finding) {
-	r.over("kubelet's thresholds")
-	r.metrics.kubeletRead.WithLabelValues().Set(1)
+// KubeletThresholds shows whether the kubelet's configuration is known, and before which of evictd's thresholds
+// the kubelet's would be met. The checks say what to do.
+func (r *Recorder) KubeletThresholds(known bool, compared []kubeletconfig.Finding) {
+	r.metrics.kubeletRead.WithLabelValues().Set(number(known))
 	r.metrics.kubeletFirst.Reset()
-	for _, entry := range kubelet.Unread {
-		r.logger.Warn("an entry of the kubelet's configuration is not understood", with("files", kubelet.Files, "detail", entry)...)
-	}
-	for i := range findings {
-		f := &findings[i]
-		r.metrics.kubeletFirst.WithLabelValues(f.Signal.String()).Set(number(f.First))
-		switch about := with("signal", f.Signal, "detail", f.Detail); {
-		case f.First:
-			r.logger.Warn("the kubelet would evict before evictd", about...)
-		case f.Maybe: // no reason to get up
-			r.logger.Info("the kubelet may evict before evictd", about...)
-		}
-	}
-}
-
-// KubeletThresholdsUnknown notes once for each reason that the kubelet's configuration is not known,
-// and so not compared. It is a warning when a flag names the file.
-func (r *Recorder) KubeletThresholdsUnknown(named bool, err error) {
-	r.metrics.kubeletRead.WithLabelValues().Set(0)
-	r.metrics.kubeletFirst.Reset()
-	level := zapcore.InfoLevel
-	if named {
-		level = zapcore.WarnLevel
-	}
-	if r.news("kubelet's thresholds", err.Error()) {
-		r.logger.Log(level, "the kubelet's thresholds are not known and not compared with evictd's", zap.Error(err))
+	for i := range compared {
+		r.metrics.kubeletFirst.WithLabelValues(compared[i].Signal.String()).Set(number(compared[i].First))
 	}
 }
 

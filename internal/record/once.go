@@ -1,59 +1,33 @@
 package record
 
 import (
-	"maps"
 	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// pace says when a thing is said of a subject again. Apart is the least time between two; 0 says each that is
-// new at once. After again the same is said again; 0 is never.
-type pace struct{ apart, again time.Duration }
+// subject is what something is said of: a thing, of one signal where each signal has its own.
+type subject struct {
+	thing  string
+	signal pressure.Signal
+}
 
-// once decides what is news. Of each subject it remembers what was said last, and when: the same is
-// not said again before its time. It is not safe for concurrent use.
-type once map[any]*said
+// once decides what is news: of each subject it remembers what was said last, and when. It is not safe for
+// concurrent use.
+type once map[subject]said
 
-// said is what was said of a subject.
 type said struct {
-	what    string
-	over    bool
-	at      time.Time
-	repeats int // how often it was too early since
+	what string
+	at   time.Time
 }
 
-// say reports whether this is to be said now; and if so, how often it was too early since the last
-// time.
-func (o once) say(of any, what string, now time.Time, p pace) (repeats int, due bool) {
-	if last := o[of]; last != nil {
-		wait := p.apart
-		if same := !last.over && last.what == what; same {
-			wait = p.again
-			if wait == 0 {
-				return 0, false
-			}
-		}
-		if now.Sub(last.at) < wait {
-			last.repeats++
-			return 0, false
-		}
-		repeats = last.repeats
-	}
-	o[of] = &said{what: what, at: now}
-	return repeats, true
-}
-
-// end ends what was said of a subject: the same is new then, at its time. It reports whether anything
-// was said that had not ended.
-func (o once) end(of any) bool {
-	last := o[of]
-	if last == nil || last.over {
+// say reports whether this is to be said of a subject now. What was said last is said again after a time; 0
+// is never.
+func (o once) say(of subject, what string, now time.Time, again time.Duration) bool {
+	last, is := o[of]
+	if is && last.what == what && (again == 0 || now.Sub(last.at) < again) {
 		return false
 	}
-	last.over = true
+	o[of] = said{what, now}
 	return true
-}
-
-// keep forgets all subjects but these.
-func (o once) keep(these func(of any) bool) {
-	maps.DeleteFunc(o, func(of any, _ *said) bool { return !these(of) })
 }

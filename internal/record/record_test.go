@@ -17,7 +17,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/evict"
@@ -50,14 +49,10 @@ type events struct {
 	all []written
 }
 
-// AnnotatedEventf keeps an Event with its annotations in the text.
-func (e *events) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
+// Event keeps an Event.
+func (e *events) Event(object runtime.Object, kind, reason, message string) {
 	if len(message) > 1024 {
 		e.t.Errorf("a message of %d bytes", len(message))
-	}
-	for key, value := range annotations {
-		message += " {" + key + ": " + value + "}"
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,11 +76,24 @@ type rig struct {
 	out      *strings.Builder   // of show
 	shown    map[string]float64 // the series that it saw last
 
-	memory decide.Breakdown // what the host's files say
+	memory decide.Breakdown // what the host's files say, where it is asked
 	kills  int64
 	age    time.Duration // of the watch
 	unread error         // of all three
 }
+
+// Memory returns what the host's memory is used by.
+// Memory is nothing where it cannot be read. A failure that a scrape finds is counted in that scrape or in
+// the next one, so that no story has one.
+func (r *rig) Memory() (decide.Breakdown, error) {
+	if r.unread != nil {
+		return nil, nil
+	}
+	return r.memory, nil
+}
+
+// Processes are not known.
+func (*rig) Processes(time.Time) ([]decide.Process, bool) { return nil, false }
 
 // Decision records a decision; each hold comes so long after the one before that it is said again.
 func (r *rig) Decision(d *decide.Decision) {
@@ -105,11 +113,17 @@ func newRig(t *testing.T) *rig {
 	}
 	r.settings = record.Settings{
 		NodeName: "node-1", Version: "v1.2.3", Now: func() time.Time { return now },
-		Self:       nodepods.Self{UID: "uid-self", Namespace: "evictd", Name: "evictd-x"},
-		MemoryUsed: func() (decide.Breakdown, error) { return r.memory, r.unread },
-		OOMKills:   func() (int64, error) { return r.kills, r.unread },
-		WatchAge:   func() (time.Duration, bool) { return r.age, r.unread == nil },
+		OOMKills: func() (int64, error) { return r.kills, r.unread },
+		WatchAge: func() (time.Duration, bool) { return r.age, r.unread == nil },
 	}
+	r.start()
+	return r
+}
+
+// asked is a rig whose recorder asks the host.
+func (r *rig) asked() *rig {
+	r.t.Helper()
+	r.settings.Host = r
 	r.start()
 	return r
 }
@@ -117,12 +131,8 @@ func newRig(t *testing.T) *rig {
 // start begins with a new recorder.
 func (r *rig) start() {
 	r.t.Helper()
-	logger, err := record.NewLogger("info", "json", r.log)
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	r.registry = prometheus.NewPedanticRegistry()
-	r.Recorder = record.New(logger, r.registry, r.events, r.settings)
+	r.Recorder = record.New(record.NewLogger("info", "json", r.log), r.registry, r.events, r.settings)
 }
 
 // series returns the values of all series, by name{label="value"}. A histogram's is how much it counted.

@@ -1,8 +1,6 @@
 package record
 
 import (
-	"encoding/json"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,8 +9,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -26,19 +24,15 @@ type Settings struct {
 	NodeName string
 	// Version is the program's version, for evictd_build_info.
 	Version string
-	// Self is evictd's own pod; the zero value where it runs in none.
-	Self nodepods.Self
 	// Now is the clock, for the pace of log lines alone.
 	Now func() time.Time
-	// MemoryUsed returns what uses the node's memory, and OOMKills how many processes the kernel
-	// has killed because of missing memory since boot. They are called at each scrape; when one is
-	// nil its metric is missing.
-	MemoryUsed func() (decide.Breakdown, error)
-	OOMKills   func() (int64, error)
-	// Host has decisions about the node's memory say what uses it; nil does not.
+	// Host says what uses the node's memory, at each scrape and for decisions about that memory; nil does
+	// not.
 	Host Host
-	// WatchAge returns how long ago the API server last delivered anything on the watch of the node's
-	// pods; false when it never has. It is called at each scrape, and may be nil too.
+	// OOMKills returns how many processes the kernel has killed because of missing memory since boot, and
+	// WatchAge how long ago the API server last delivered anything on the watch of the node's pods; false
+	// when it never has. They are called at each scrape.
+	OOMKills func() (int64, error)
 	WatchAge func() (time.Duration, bool)
 }
 
@@ -49,38 +43,31 @@ type Recorder struct {
 	logger   *zap.Logger
 	events   EventWriter
 	metrics  *metrics
-	ring     ring
 	lastID   atomic.Uint64
 
-	mu   sync.Mutex // guards all below
-	said once       // of a failure, a signal that is unknown, a hold, a threshold, a victim, a topic
+	mu     sync.Mutex // guards all below
+	said   once
+	acting *acting.State // the last that was known; nil before
+	stuck  []string      // UIDs of the victims that are
+	kept   []kept        // the last decisions, the oldest first
 
-	seen       bool                                 // whether there is a sample
-	states     [pressure.SignalCount]pressure.State // the last that were known
-	sample     pressure.Sample                      // its zero value is unknown everywhere
+	sample     pressure.Sample // its zero value is unknown everywhere
 	under      [pressure.SignalCount]bool
 	forecasts  [pressure.SignalCount]pressure.Forecast
-	holding    map[threshold]time.Time // since when
+	pressures  []pressure.Pressure // those that hold
 	thresholds []pressure.Threshold
+	breakdowns [pressure.SignalCount]decide.Breakdown // of the last decision
+	reclaims   [pressure.SignalCount]decide.Reclaimed // in all
 }
 
 // New returns a recorder whose metrics are registered. It panics when they cannot be: their
 // names are constants.
 func New(logger *zap.Logger, registerer prometheus.Registerer, events EventWriter, settings Settings) *Recorder {
-	r := &Recorder{
-		settings: settings, logger: logger, events: events, metrics: newMetrics(settings.Version),
-		said: once{}, holding: map[threshold]time.Time{},
-	}
-	r.metrics.read = r.scrape
-	registerer.MustRegister(r.metrics)
+	r := &Recorder{settings: settings, logger: logger, events: events, said: once{}}
+	r.metrics = newMetrics(registerer, settings.Version)
+	registerer.MustRegister(scraped{r})
 	return r
 }
-
-// Decisions serves the last decisions as JSON, the newest first.
-func (r *Recorder) Decisions() http.Handler { return &r.ring }
-
-// LastDecisions returns the last decisions, the newest first; it is not nil.
-func (r *Recorder) LastDecisions() []json.RawMessage { return r.ring.newestFirst() }
 
 // Intent writes the line before a request is sent: if the process dies before the response, the
 // line names the pod and the reason.
@@ -92,7 +79,8 @@ func (r *Recorder) Intent(d *decide.Decision, a *decide.Attempt) {
 	case a.Escalates:
 		message = "asking again with a shorter grace period"
 	}
-	r.logger.Info(message, intentLine(d, a)...)
+	line := append(situation(d, nil), victimOf(a)...).with("of", len(d.Ranking.Candidates))
+	r.logger.Info(message, line.some("budget", budgetOf(a))...)
 }
 
 // levelOf returns warn for decisions that need attention: those that could not be carried out, or
@@ -121,19 +109,4 @@ func attention(h decide.Hold) (warns, node bool) {
 func (r *Recorder) Tick(started time.Time, took time.Duration) {
 	r.metrics.tick.WithLabelValues().Observe(took.Seconds())
 	r.metrics.lastTick.WithLabelValues().Set(float64(started.Add(took).UnixMilli()) / 1000)
-}
-
-// news reports whether something is said of a subject now that was not said last.
-func (r *Recorder) news(of any, what string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, due := r.said.say(of, what, time.Time{}, pace{})
-	return due
-}
-
-// over ends what was said of a subject, and reports whether anything was.
-func (r *Recorder) over(of any) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.said.end(of)
 }

@@ -1,21 +1,12 @@
 package record
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
-)
-
-// What is said once is said of a victim by its UID, or of a failure by its kind, beside others.
-type (
-	victim  string
-	failure string
 )
 
 // Ledger records at each tick the pods that are in flight now, and how many are in back-off because a
@@ -27,20 +18,16 @@ func (r *Recorder) Ledger(now time.Time, bookings []decide.Victim, blocked, misc
 	r.metrics.misconfigured.WithLabelValues().Set(float64(misconfigured))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stuck := 0
+	var stuck []string
 	for i := range bookings {
 		if b := &bookings[i]; b.Stuck(now) {
-			stuck++
-			if _, due := r.said.say(victim(b.UID), "", now, pace{}); due {
+			if stuck = append(stuck, b.UID); !slices.Contains(r.stuck, b.UID) {
 				r.sayStuck(b)
 			}
 		}
 	}
-	r.said.keep(func(of any) bool {
-		uid, is := of.(victim)
-		return !is || slices.ContainsFunc(bookings, func(b decide.Victim) bool { return victim(b.UID) == uid && b.Stuck(now) })
-	})
-	r.metrics.stuck.WithLabelValues().Set(float64(stuck))
+	r.stuck = stuck
+	r.metrics.stuck.WithLabelValues().Set(float64(len(stuck)))
 }
 
 // sayStuck logs that a victim has not ended, whether or not evictd evicted it, and writes an Event
@@ -61,9 +48,10 @@ func (r *Recorder) VictimEnded(e *decide.Ended) {
 		some("held", b.Held, "expected", e.Expected)
 	if e.Reclaim != nil {
 		line = line.with("expected_last", e.Reclaim.Expected, "reclaimed", e.Reclaim.Actual)
-		unit, _ := unitOf(e.Signal)
-		r.metrics.reclaimExpected[unit].WithLabelValues(e.Signal.String()).Add(float64(e.Reclaim.Expected))
-		r.metrics.reclaimActual[unit].WithLabelValues(e.Signal.String()).Add(float64(max(0, e.Reclaim.Actual)))
+		r.mu.Lock()
+		r.reclaims[e.Signal].Expected += e.Reclaim.Expected
+		r.reclaims[e.Signal].Actual += max(0, e.Reclaim.Actual)
+		r.mu.Unlock()
 	}
 	r.logger.Info("victim ended", line...)
 }
@@ -81,51 +69,19 @@ func (r *Recorder) Incidents(began, ended []incident.Incident) {
 }
 
 func (r *Recorder) incidentEnded(i *incident.Incident) {
-	var evicted, would, victims []string
+	var evicted, would []string
 	for _, v := range i.Victims {
-		victims = append(victims, v.Pod)
 		if v.DryRun {
 			would = append(would, v.Pod)
 		} else {
 			evicted = append(evicted, v.Pod)
 		}
 	}
-	kernel := ""
-	switch kills := i.During.OOMKills; {
-	case kills < 0:
-		kernel = "whether the kernel killed a process for want of memory is not known"
-	case kills > 0:
-		kernel = fmt.Sprintf("the kernel killed %d processes for want of memory", kills)
-	}
-	byEvictd := clauses("; ", list("evictd evicted ", evicted, i.More), list("dry run: evictd would have evicted ", would, i.More))
-	byOthers := clauses(", ", list("the kubelet evicted ", i.During.Kubelets, 0), kernel)
 	line := with("incident", i.ID, "signal", i.Signal, "unit", i.Signal.Unit(), "since", i.Began.UTC(),
-		"duration_seconds", i.Short.Sub(i.Began).Seconds(), "lowest", i.Lowest, "victims", victims, "kubelet_evictions", i.During.Kubelets,
-		"detail", cmp.Or(byEvictd, "evictd evicted no pod")+"; "+cmp.Or(byOthers, "the kubelet and the kernel ended nothing"))
+		"duration_seconds", i.Short.Sub(i.Began).Seconds(), "lowest", i.Lowest,
+		"victims", evicted, "would_be_victims", would, "kubelet_evictions", i.During.Kubelets).some("more_victims", i.More)
 	if i.During.OOMKills >= 0 {
 		line = line.with("oom_kills", i.During.OOMKills)
 	}
 	r.logger.Info("incident ended", line...)
-}
-
-// clauses joins the clauses that say something.
-func clauses(between string, all ...string) string {
-	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), between)
-}
-
-// list says something of eight names at most, and counts those that it leaves out and that were left out
-// before; "" of none.
-func list(what string, names []string, more int) string {
-	const most = 8
-	if len(names) == 0 {
-		return ""
-	}
-	if left := len(names) - most; left > 0 {
-		names, more = names[:most], more+left
-	}
-	text := what + strings.Join(names, ", ")
-	if more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }

@@ -43,11 +43,6 @@ func (e *Entry) further() string {
 	return "; " + e.Detail
 }
 
-// Offence returns the pod's usage against its request, for messages to the pod's owner.
-func (e *Entry) Offence() string {
-	return fmt.Sprintf("uses %s of %s, requests %s", e.amount(e.Pod.Usage), e.Resource, e.amount(e.Pod.Request))
-}
-
 func (e *Entry) amount(n int64) string {
 	if e.Resource == Memory || e.Resource == Disk {
 		return Bytes(n)

@@ -50,7 +50,6 @@ func TestBestEffortBypassesTheLeastViolatedBudget(t *testing.T) {
 		*last.Options.Preconditions.UID != small.UID || *last.Options.GracePeriodSeconds != 7 {
 		t.Errorf("the last request: %+v", last)
 	}
-	a.Counted(1, "evictd_best_effort_total", "result", "Deleted")
 	a.Counted(1, "evictd_evictions_total", "outcome", "Deleted")
 	if text := a.Told("small", "BypassedPDB"); !strings.Contains(text, "bypassing PodDisruptionBudget small-budget, which wants 3 healthy pods and has 3") {
 		t.Errorf("the Event: %s", text)

@@ -82,7 +82,7 @@ func eventsOnTheNode(ctx context.Context, s *scene) (message string, count int32
 	for i := range list.Items {
 		e := &list.Items[i]
 		if e.Reason == "EvictionHeld" && e.InvolvedObject.Kind == "Node" && strings.Contains(e.Message, "InsufficientReclaim") &&
-			strings.Contains(e.Message, "Used otherwise") {
+			strings.Contains(e.Message, "Other ") {
 			message, count = e.Message, count+e.Count
 		}
 	}
