@@ -168,14 +168,8 @@ type Resource struct {
 	// Kind is what is counted.
 	Kind pressure.Kind `json:"kind"`
 	// Device is the filesystem's device number for space and inodes, as stat(2) tells it; 0
-	// for memory and PIDs, and where it is not known.
+	// for memory and PIDs, and of a filesystem that could not be read.
 	Device uint64 `json:"device,omitempty"`
-}
-
-// Known reports whether the resource can be compared: two filesystems whose devices are not known
-// may be two.
-func (r Resource) Known() bool {
-	return r.Kind == pressure.MemoryKind || r.Kind == pressure.PIDKind || r.Device != 0
 }
 
 // ResourceOf returns what a node under that pressure is short of.

@@ -27,7 +27,7 @@ type Incident struct {
 	// Signal is the one whose threshold was met first.
 	Signal pressure.Signal `json:"signal"`
 	// Also are the other signals whose readings were about the same device. They belong to the
-	// incident while the device cannot be read, too.
+	// incident while they cannot be read, too.
 	Also []pressure.Signal `json:"also,omitempty"`
 	// Began is when that was.
 	Began time.Time `json:"began"`
@@ -73,18 +73,4 @@ func (i *Incident) add(v Victim) {
 // concerns reports whether a signal is known to be about the incident's resource.
 func (i *Incident) concerns(signal pressure.Signal) bool {
 	return i.Signal == signal || slices.Contains(i.Also, signal)
-}
-
-// absorb takes over another incident, which is of the same shortage.
-func (i *Incident) absorb(other *Incident) {
-	for _, v := range other.Victims {
-		i.add(v)
-	}
-	i.More += other.More
-	if i.HardSince.IsZero() || !other.HardSince.IsZero() && other.HardSince.Before(i.HardSince) {
-		i.HardSince = other.HardSince
-	}
-	if other.Short.After(i.Short) {
-		i.Short = other.Short
-	}
 }

@@ -59,7 +59,9 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 		i = t.begin(signal, seen, now)
 		began = i
 	}
-	t.join(i, signal, seen.Device)
+	if signal.OnDisk() && !i.concerns(signal) {
+		i.Also = append(i.Also, signal)
+	}
 	if threshold.Hard && seen.Available < line && i.HardSince.IsZero() {
 		i.HardSince = now
 	}
@@ -83,39 +85,16 @@ func (t *Tracker) begin(signal pressure.Signal, seen pressure.Observation, at ti
 	return i
 }
 
-// of returns the open incident that the reading of a signal belongs to; nil when there is none.
-// While its device is not known that is the newest one that the signal began or was part of, and
-// another one has the device once it is.
-func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) (concerned *Incident) {
+// of returns the open incident that the reading of a signal belongs to; nil when there is none. While a
+// filesystem cannot be read, and so its device is not known, that is the newest that the signal was part of.
+func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) *Incident {
 	r := decide.Resource{Kind: signal.Kind(), Device: seen.Device}
 	for _, i := range slices.Backward(t.open) {
-		if r.Known() && i.Resource == r {
+		if i.Resource == r || r.Device == 0 && i.concerns(signal) {
 			return i
 		}
-		if concerned == nil && i.concerns(signal) && (!r.Known() || !i.Resource.Known()) {
-			concerned = i
-		}
 	}
-	return concerned
-}
-
-// join records that a signal is about an incident's device. An incident that the signal began
-// itself while its device was not known is the same shortage, and continues in this incident.
-func (t *Tracker) join(i *Incident, signal pressure.Signal, device uint64) {
-	if device == 0 {
-		return
-	}
-	i.Resource.Device = device
-	if !i.concerns(signal) {
-		i.Also = append(i.Also, signal)
-	}
-	t.open = slices.DeleteFunc(t.open, func(other *Incident) bool {
-		same := other != i && other.Signal == signal && !other.Resource.Known()
-		if same {
-			i.absorb(other)
-		}
-		return same
-	})
+	return nil
 }
 
 // ID returns the ID of the open incident that a pressure belongs to; "" when there is none.
@@ -172,8 +151,8 @@ func (t *Tracker) Open() []Incident {
 const restoredFor = 24 * time.Hour
 
 // Restore opens the incidents that were open before a restart and have not expired; the first
-// sample closes what is over. Of several of one resource, or of one signal whose device is not
-// known, the first counts. What is open already stays. A time in the future counts as now.
+// sample closes what is over. Of several of one resource the first counts. What is open already stays. A time
+// in the future counts as now.
 func (t *Tracker) Restore(kept []Incident, now time.Time) {
 	for n := range kept {
 		i := kept[n]

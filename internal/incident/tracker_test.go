@@ -136,7 +136,8 @@ func TestIncidentEnds(t *testing.T) {
 	}
 }
 
-// A resource is bytes or inodes of one device: two signals about one device are one incident.
+// A resource is bytes or inodes of one device: two signals about one device are one incident. It is theirs too
+// while they cannot be read, also after a restart.
 func TestIncidentIsOfOneDevice(t *testing.T) {
 	t.Parallel()
 	disks := reading{pressure.NodeFSAvailable: 50, pressure.ImageFSAvailable: 50, pressure.NodeFSInodesFree: 50}
@@ -154,6 +155,15 @@ func TestIncidentIsOfOneDevice(t *testing.T) {
 			n.device[pressure.NodeFSAvailable], n.device[pressure.NodeFSInodesFree], n.device[pressure.ImageFSAvailable] = test.node, test.node, test.image
 			if began, _ := tracker.Observe(n.after(0, disks), thresholds(), transition); len(began) != test.want {
 				t.Errorf("%d incidents, want %d: %+v", len(began), test.want, began)
+			}
+			var restarted Tracker
+			restarted.Restore(tracker.Open(), n.at)
+			image := tracker.ID(about(pressure.ImageFSAvailable, test.image))
+			for _, of := range []*Tracker{&tracker, &restarted} {
+				began, ended := of.Observe(n.after(time.Hour, reading{pressure.NodeFSAvailable: unknown, pressure.ImageFSAvailable: unknown}), thresholds(), transition)
+				if unread := of.ID(about(pressure.ImageFSAvailable, 0)); unread != image || len(began) > 0 || len(ended) > 1 {
+					t.Errorf("unread it is of incident %q, want %q; began %+v, ended %+v", unread, image, began, ended)
+				}
 			}
 		})
 	}
@@ -207,74 +217,6 @@ func TestIncidentProperties(t *testing.T) {
 			if len(open) > 1 || was != "" && id != "" && was != id {
 				t.Fatalf("seed %d: open %+v, before %s", seed, open, was)
 			}
-		}
-	}
-}
-
-// Two filesystems whose devices are not known may be two: each signal has an incident of its own,
-// and one shortage that turns out to be of one device has one.
-func TestFaultUnknownDevicesAreOneIncident(t *testing.T) {
-	t.Parallel()
-	low := reading{pressure.NodeFSAvailable: 50, pressure.ImageFSAvailable: 50}
-	n, tracker := newNode(), Tracker{}
-	observe := func() (began, ended []Incident) {
-		return tracker.Observe(n.after(time.Second, low), thresholds(), transition)
-	}
-	id := func(signal pressure.Signal) string {
-		return tracker.ID(about(signal, n.device[signal]))
-	}
-	began, _ := observe()
-	if len(began) != 2 || id(pressure.NodeFSAvailable) == id(pressure.ImageFSAvailable) {
-		t.Fatalf("began: %+v, want one for each signal", began)
-	}
-	first := id(pressure.NodeFSAvailable)
-	tracker.Add(first, Victim{Pod: "shop/a", UID: "a"})
-	tracker.Add(id(pressure.ImageFSAvailable), Victim{Pod: "shop/b", UID: "b"})
-	for _, step := range []struct {
-		node, image uint64
-		joined      bool
-	}{{7, 0, false}, {7, 7, true}, {7, 0, true}, {0, 7, true}, {0, 0, true}} {
-		n.device[pressure.NodeFSAvailable], n.device[pressure.ImageFSAvailable] = step.node, step.image
-		if began, ended := observe(); len(began) > 0 || len(ended) > 0 {
-			t.Errorf("%+v: began %+v, ended %+v, want neither", step, began, ended)
-		}
-		if id(pressure.NodeFSAvailable) != first {
-			t.Errorf("%+v: nodefs is of incident %q, want %q", step, id(pressure.NodeFSAvailable), first)
-		}
-		if got := id(pressure.ImageFSAvailable); (got == first) != step.joined {
-			t.Errorf("%+v: imagefs is of incident %q, nodefs of %q", step, got, first)
-		}
-	}
-	var restarted Tracker
-	restarted.Restore(tracker.Open(), n.at)
-	open := restarted.Open()
-	if len(open) != 1 || len(open[0].Victims) != 2 || restarted.ID(about(pressure.ImageFSAvailable, 0)) != first {
-		t.Errorf("open: %+v, want one with both victims", open)
-	}
-}
-
-// Incidents of devices that are not known are restored each.
-func TestUnknownDevicesAreRestored(t *testing.T) {
-	t.Parallel()
-	n, before, restarted := newNode(), Tracker{}, Tracker{}
-	before.Observe(n.after(0, reading{pressure.NodeFSAvailable: 50, pressure.ImageFSAvailable: 50}), thresholds(), transition)
-	restarted.Restore(before.Open(), n.at)
-	if diff := cmp.Diff(before.Open(), restarted.Open()); diff != "" || len(before.Open()) != 2 {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
-}
-
-// One shortage that was two incidents has met its hard threshold when the first of them did.
-func TestAbsorbKeepsWhenAHardThresholdWasMet(t *testing.T) {
-	t.Parallel()
-	first, later := newNode().at, newNode().at.Add(time.Minute)
-	for _, test := range []struct{ own, other, want time.Time }{
-		{time.Time{}, first, first}, {later, first, first}, {first, later, first}, {first, time.Time{}, first}, {},
-	} {
-		i := Incident{HardSince: test.own}
-		i.absorb(&Incident{HardSince: test.other})
-		if !i.HardSince.Equal(test.want) {
-			t.Errorf("%v and %v: %v, want %v", test.own, test.other, i.HardSince, test.want)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (d *Disk) observe(sample *pressure.Sample) {
 		return
 	}
 	since := sample.Time.Sub(d.started)
-	seen := pressure.Observation{State: pressure.Known, Available: d.available(since) + d.freed(d.ages(sample.Time)), Capacity: 1000}
+	seen := pressure.Observation{State: pressure.Known, Available: d.available(since) + d.freed(d.ages(sample.Time)), Capacity: 1000, Device: 1}
 	if d.blind != nil && d.blind(since) {
 		seen = pressure.Observation{Err: errPlanted()}
 	}

@@ -48,7 +48,7 @@ func newProbe(path string, sys system) *probe {
 	return &probe{path: path, answer: make(chan probeAnswer, 1), ask: func() probeAnswer {
 		fs, err := sys.statfs(path)
 		if err == nil {
-			fs.device, _ = sys.device(path) // figures without a device number are still valid
+			fs.device, err = sys.device(path)
 		}
 		return probeAnswer{fs, err}
 	}}

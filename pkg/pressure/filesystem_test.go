@@ -132,12 +132,19 @@ func TestFilesystemFails(t *testing.T) {
 	t.Parallel()
 	sys := fakeSystem()
 	var fault error
-	good := sys.statfs
+	good, device := sys.statfs, sys.device
 	sys.statfs = func(path string) (filesystem, error) {
 		if fault != nil {
 			return filesystem{}, fault
 		}
 		return good(path)
+	}
+	var unlooked error
+	sys.device = func(path string) (uint64, error) {
+		if unlooked != nil {
+			return 0, unlooked
+		}
+		return device(path)
 	}
 	root := procTree().Plant(t)
 	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSInodesFree, MemoryAvailable}, FilesystemWait: probeWait}, sys)
@@ -154,7 +161,12 @@ func TestFilesystemFails(t *testing.T) {
 	if _, err := open(n.options, sys); !errors.Is(err, unix.EIO) {
 		t.Errorf("opening the node again: %v", err)
 	}
-	fault = nil
+	fault, unlooked = nil, unix.EACCES
+	s = n.Sample(moment(0))
+	if got := s.Of(NodeFSAvailable); got.State != Unknown || !errors.Is(got.Err, unix.EACCES) {
+		t.Errorf("figures of a device that is not known: %+v", got)
+	}
+	unlooked = nil
 	s = n.Sample(moment(0))
 	if got := s.Of(NodeFSAvailable); got.State != Known {
 		t.Errorf("when it is back: %+v", got)

@@ -32,7 +32,7 @@ type Observation struct {
 	// Capacity is what there is in all, in the signal's unit.
 	Capacity int64
 	// Device is the device number of the filesystem that was read, as in stat(2); 0 for
-	// other signals, and where the number is unknown.
+	// other signals, and where there is no reading.
 	Device uint64
 	// Err says why the reading is Unknown or Absent; nil when it is Known.
 	Err error

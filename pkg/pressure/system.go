@@ -28,7 +28,7 @@ func kernel() system {
 
 // filesystem is one reading of a filesystem, as the kubelet computes it.
 type filesystem struct {
-	device uint64 // as in stat(2); 0 where it is unknown
+	device uint64 // as in stat(2)
 	// available is what unprivileged users may still write, capacity all there is,
 	// in bytes.
 	available, capacity int64
