@@ -9,7 +9,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // assess puts together what is known of a pressure and asks decide what to do about it, in three steps:
@@ -59,21 +58,6 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) decide.Plan {
 	p := &s.Pressure
 	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, func() int64 { return a.options.KubeletGap(p.SampleTime) })
 	return plan
-}
-
-// warmUp runs an assessment up to the ranking and discards the result. Otherwise the first decision
-// of a process, which may come after a month, would open three files for each pod and run code that
-// is not in memory, just when the node has none left. An error in reading the pods would also be
-// noticed only then. It goes on under pressure: a disk's may last for days, and its decisions read no
-// cgroups.
-func (a *Agent) warmUp(sample *pressure.Sample) {
-	if !a.options.Pods.Synced() || !a.measurer.WarmUpDue(sample.Time) {
-		return
-	}
-	pods := a.options.Pods.List()
-	if uses := a.measurer.WarmUp(pods, sample.Time); uses != nil {
-		rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)
-	}
 }
 
 // LookEvery is how often a plan that is being carried out is compared with the pods that terminate

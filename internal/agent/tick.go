@@ -27,7 +27,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	}
 	a.reportEnded(started, ended)
 	a.saveChanged()
-	a.warmUp(sample)
+	a.measurer.WarmUp(sample.Time)
 	a.ticked(started, sample, verdict)
 	return next
 }

@@ -22,9 +22,6 @@ const (
 	SourceImages = "Images"
 )
 
-// WarmUpEvery is how often a calm node's pods are read without a decision.
-const WarmUpEvery = decide.ReadingMaxAge
-
 // Collector reads what the pods use of memory and tasks.
 type Collector interface {
 	// Collect returns one entry for each pod that was read; an error names the
@@ -165,19 +162,14 @@ func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now tim
 	return CgroupUses(signal, m.definition, pods, read), missing
 }
 
-// WarmUp reads the pods' cgroups as a decision about memory would, so that they are open and
-// have a recent reading when it counts; nil where they could not be read.
-func (m *Measurer) WarmUp(pods []*nodepods.Pod, now time.Time) *decide.Uses {
-	m.warmed = now
-	uses, _ := m.cgroups(pressure.MemoryAvailable, pods, now)
-	if uses.Err != nil {
-		return nil // a fault was reported
+// WarmUp reads the pods' cgroups without a decision, once every [decide.ReadingMaxAge]. Otherwise the first
+// decision of a process, which may come after a month, would open three files for each pod just when the node
+// has no memory left, no reading would stand in for one that fails, and what cannot be read would be noticed
+// only then. It goes on under pressure: a disk's may last for days, and its decisions read no cgroups.
+func (m *Measurer) WarmUp(now time.Time) {
+	if now.Sub(m.warmed) >= decide.ReadingMaxAge {
+		m.warmed = now
+		read, _ := m.Collect() // a fault was reported
+		m.lastRead.update(read, now)
 	}
-	return uses
-}
-
-// WarmUpDue reports whether the pods should be read again although no threshold has been met for its
-// grace period.
-func (m *Measurer) WarmUpDue(now time.Time) bool {
-	return m.warmed.IsZero() || now.Sub(m.warmed) >= WarmUpEvery
 }

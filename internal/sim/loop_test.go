@@ -34,12 +34,6 @@ func TestCalmNode(t *testing.T) {
 			n.watch(time.Second)
 			same(n.t, "reported before it is needed", []string{measure.SourceUsage}, n.readFault)
 		},
-		"the pods are not known": func(n *world) {
-			n.unsynced = true
-			if n.watch(time.Minute); n.collects != 0 {
-				n.t.Errorf("measured %d times without knowing the pods", n.collects)
-			}
-		},
 	})
 }
 
