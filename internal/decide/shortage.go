@@ -40,7 +40,7 @@ type shortage struct {
 func shortageOf(p *pressure.Pressure, inFlight int64) shortage {
 	s := shortage{ToLine: max(0, p.Line-p.Observed.Available), InFlight: max(0, inFlight)}
 	s.Missing = max(0, p.Target-p.Observed.Available-s.InFlight)
-	s.Needed = s.Missing + usedUp(p, relief)
+	s.Needed = s.Missing + usedUp(p)
 	if s.Required = s.Needed; !p.Threshold.Signal.OnDisk() {
 		s.Lately = int64(most * p.Forecast.Fallen)
 		s.Required = max(0, max(s.ToLine, s.Lately)-s.InFlight)
@@ -57,22 +57,18 @@ func (s *Situation) shortage() shortage {
 // Required returns what the candidates must be able to free together, in the signal's unit.
 func (s *Situation) Required() int64 { return s.shortage().Required }
 
-// usedUp returns how much of the signal is used up within so long; 0 where that is not known, or it does
-// not fall.
-func usedUp(p *pressure.Pressure, within time.Duration) int64 {
-	if f := &p.Forecast; f.Known && f.Rate > 0 {
-		return int64(f.Rate * ahead(p, within).Seconds())
+// usedUp returns how much of the signal is used up within [relief]; 0 where that is not known, or it does
+// not fall. The pod that fills a disk within seconds holds what it wrote in those of the forecast, and perhaps
+// less than it will write.
+func usedUp(p *pressure.Pressure) int64 {
+	f, within := &p.Forecast, relief
+	if !f.Known || f.Rate <= 0 {
+		return 0
 	}
-	return 0
-}
-
-// ahead returns for how long what is used up counts. The pod that fills a disk within seconds holds what it
-// wrote in those of the forecast, and perhaps less than it will write.
-func ahead(p *pressure.Pressure, within time.Duration) time.Duration {
 	if p.Threshold.Signal.OnDisk() && TooLate(p, 0) {
-		return min(within, p.Forecast.Over)
+		within = min(within, f.Over)
 	}
-	return within
+	return int64(f.Rate * within.Seconds())
 }
 
 // anyHelps reports whether a pod is evicted although all together may not suffice: near exhaustion, where
@@ -109,7 +105,8 @@ func sufficient(s *Situation, d *Decision) (Hold, string) {
 	case !covered && len(s.Uses.Incomplete) > 0:
 		return HoldUsageUnknown, s.Uses.notKnownToSuffice(signal, short.Required)
 	case !covered:
-		return HoldInsufficientReclaim, insufficient(d, &short, slices.Concat(over, within))
+		return HoldInsufficientReclaim, Insufficient(signal, slices.Concat(over, within), "", short.Required) +
+			": look at " + elsewhere(signal) + wouldSuffice(d, short.Required)
 	case limited.count > 0:
 		return d.passes("no request is sent for " + limited.say())
 	}
@@ -174,19 +171,14 @@ func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, kept l
 	return over, within, kept
 }
 
-// insufficient says how far the candidates would not suffice, and where else to look.
-func insufficient(d *Decision, s *shortage, ends []pressure.Amounts) string {
-	signal := d.Pressure.Threshold.Signal
-	all, soon := Total(signal, ends), fmt.Sprintf(" or were used up in the last %v", d.Pressure.Forecast.Over.Round(time.Second))
-	if signal.OnDisk() {
-		soon = fmt.Sprintf(" or are used up within %v", ahead(&d.Pressure, relief).Round(time.Second))
+// Insufficient says how far the ends of all candidates, or of those that a clause selects, would not suffice.
+func Insufficient(signal pressure.Signal, ends []pressure.Amounts, which string, required int64) string {
+	all := int64(0)
+	for i := range ends {
+		all += ends[i].At(signal)
 	}
-	if s.Required <= s.Missing {
-		soon = ""
-	}
-	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing%s%s: look at %s",
-		len(ends), wording.Amount(signal, all), wording.Amount(signal, s.Required), soon, wording.Apart(signal, all, s.Required), elsewhere(signal))
-	return text + wouldSuffice(d, s.Required)
+	return fmt.Sprintf("all %d candidates%s together could return %s of the %s that are needed%s",
+		len(ends), which, wording.Amount(signal, all), wording.Amount(signal, required), wording.Apart(signal, all, required))
 }
 
 // ReclaimOf returns what a pod's end should free of the signal, by what it should free of each; false where
@@ -206,14 +198,6 @@ func Suffice(signal pressure.Signal, missing int64, candidates []pressure.Amount
 		}
 	}
 	return missing <= 0
-}
-
-// Total adds up what is known.
-func Total(signal pressure.Signal, candidates []pressure.Amounts) (all int64) {
-	for i := range candidates {
-		all += candidates[i].At(signal)
-	}
-	return all
 }
 
 // reclaimInFlight holds a decision while what is in flight should suffice.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -87,8 +86,7 @@ func (r *run) insufficient(blocked []*candidate) bool {
 		return false
 	}
 	r.report.BestEffort = decide.BestEffortInsufficientReclaim
-	r.report.Detail = fmt.Sprintf("no pod bypasses a PDB: all %d candidates that PDBs block could free %s of the %s that are needed",
-		len(blocked), wording.Amount(signal, decide.Total(signal, ends)), wording.Amount(signal, r.plan.Required))
+	r.report.Detail = "no pod bypasses a PDB: " + decide.Insufficient(signal, ends, " that PDBs block", r.plan.Required)
 	return true
 }
 

@@ -176,9 +176,9 @@ func TestDiskThatTheHostFills(t *testing.T) {
 		says      string
 	}
 	stories(t, map[string]variant{
-		"slowly":                     {slowly, 9, nil, "that are missing or are used up within 30s"},
+		"slowly":                     {slowly, 9, nil, "that are needed: look at images"},
 		"slowly, the pods hold more": {slowly, 40, []string{"a"}, ""},
-		"fast":                       {fast, 9, nil, "that are missing or are used up within 10s"},
+		"fast":                       {fast, 9, nil, "that are needed: look at images"},
 		"fast, the pods hold more":   {fast, 40, []string{"a", "b"}, ""},
 	}, func(n *world, _ string, c variant) {
 		n.filesystem(nodefs, c.available)

@@ -54,7 +54,7 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 	all := map[string]variant{
 		"a process of the host leaks": {
 			host(910, "a 10/0", "b 20/0"), nil, insufficient,
-			"all 2 candidates together could return 30.0Mi of the 40.0Mi that are missing: look at processes of the host, page cache and kernel memory",
+			"all 2 candidates together could return 30.0Mi of the 40.0Mi that are needed: look at processes of the host, page cache and kernel memory",
 		},
 		"they would just suffice": {host(900, "a 10/0", "b 20/0"), []string{"b", "a"}, covered, ""},
 		"the line is just crossed": {func(n *world) {
@@ -146,7 +146,7 @@ func TestCandidatesThatWouldHelpOnDisk(t *testing.T) {
 	nothing := onDisk(0, 0, 0, 0)
 	stories(t, map[string]variant{
 		"bytes": {
-			nodefs, onDisk(20, 90, 90, 90), onDisk(29, 90, 90, 90), 100, nil, "return 49 of the 50 that are missing: look at images, hostPath",
+			nodefs, onDisk(20, 90, 90, 90), onDisk(29, 90, 90, 90), 100, nil, "return 49 of the 50 that are needed: look at images, hostPath",
 		},
 		"bytes that suffice": {nodefs, onDisk(20, 0, 0, 0), onDisk(30, 0, 0, 0), 100, []string{"b", "a"}, ""},
 		"inodes": {
@@ -159,7 +159,7 @@ func TestCandidatesThatWouldHelpOnDisk(t *testing.T) {
 			pressure.ContainerFSInodesFree, onDisk(90, 90, 90, 20), onDisk(90, 90, 90, 29), 100, nil, "return 49 inodes",
 		},
 		"tasks": {
-			tasks, nothing, nothing, 100, nil, "all 2 candidates together could return 49 tasks of the 50 tasks that are missing: look at processes of the host",
+			tasks, nothing, nothing, 100, nil, "all 2 candidates together could return 49 tasks of the 50 tasks that are needed: look at processes of the host",
 		},
 		"tasks near exhaustion": {tasks, nothing, nothing, 102, []string{"b", "a"}, ""},
 		"bytes near exhaustion": {nodefs, onDisk(50, 0, 0, 0), nothing, 102, nil, "return 50 of the 52"},
