@@ -70,9 +70,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	}
 	d.taints = taint.New(d.clients.Evicting.Nodes(), flags.nodeName, d.recorder) // by the client of evictions, which it precedes
 	d.acting = acting.New(d.clients.Watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
-	if err = d.openAgent(policy); err != nil {
-		return nil, err
-	}
+	d.openAgent(policy)
 	d.openServer(registry)
 	return d, nil
 }
@@ -93,7 +91,7 @@ func (d *daemon) apiError(request string, code int) { d.recorder.APIError(reques
 func (d *daemon) watchFailed(err error) { d.recorder.Failed(record.FailedWatch, err) }
 
 // openAgent creates the loop.
-func (d *daemon) openAgent(policy agent.Policy) (err error) {
+func (d *daemon) openAgent(policy agent.Policy) {
 	disks := &disk{clients: d.clients, flags: d.flags, inForce: d.inForce.Load, dedicatedImageFS: d.host.dedicatedImageFS}
 	gap := &kubeletGap{sample: d.host.read}
 	options := agent.Options{
@@ -115,8 +113,7 @@ func (d *daemon) openAgent(policy agent.Policy) (err error) {
 		Taints:     d.taints,
 	}
 	d.remember(&options)
-	d.agent, err = agent.New(options)
-	return err
+	d.agent = agent.New(options)
 }
 
 // openServer prepares the pages.

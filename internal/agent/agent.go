@@ -57,16 +57,9 @@ type active struct {
 }
 
 // New returns an agent that has not started.
-func New(options Options) (*Agent, error) {
-	if options.Sampler == nil || options.Pods == nil || options.Cgroups == nil || options.Evictor == nil ||
-		options.Recorder == nil || options.Random == nil || options.Policy.Acting == nil {
-		return nil, errors.New("building the agent: a part is missing")
-	}
+func New(options Options) *Agent {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
-	}
-	if options.KubeletGap == nil {
-		options.KubeletGap = func(time.Time) int64 { return 0 }
 	}
 	a := &Agent{
 		options: options, reload: make(chan func()), documents: documents{asks: make(chan statusAsk)},
@@ -81,7 +74,7 @@ func New(options Options) (*Agent, error) {
 	a.victims, a.executor = a.newVictims(), a.newExecutor()
 	a.restore(options.Remembered, options.Clock.Now())
 	a.adopt(options.Policy)
-	return a, nil
+	return a
 }
 
 // newVictims returns what follows the victims, of which there is none yet.

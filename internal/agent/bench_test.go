@@ -116,15 +116,12 @@ func newBenchAgent(tb testing.TB, n *benchNode, change ...func(*Options)) *Agent
 			Acting: func() acting.State { return acting.State{Reason: acting.Configured} },
 		},
 		Remembered: &State{}, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },
+		OOMKills: func() (int64, error) { return 0, nil }, KubeletGap: func(time.Time) int64 { return 0 },
 	}
 	for _, c := range change {
 		c(&options)
 	}
-	a, err := New(options)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return a
+	return New(options)
 }
 
 func decidedBy(a *Agent) int {

@@ -70,7 +70,7 @@ type Pods interface {
 
 // Options are the agent's parts. All must be set, except: Disk, without which disk pressure evicts
 // no pod; Images, without which no pod waits for unused images; Wake, without which only pacing
-// wakes the loop; KubeletGap; and Taints, which are not used when nil, whatever the policy says.
+// wakes the loop; and Taints, which are not used when nil, whatever the policy says.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
@@ -89,11 +89,11 @@ type Options struct {
 	// value loses no wake-up that comes during a tick. Nil means pacing alone.
 	Wake <-chan struct{}
 	// OOMKills returns how many processes the kernel has killed for want of memory since
-	// boot; nil where that cannot be read.
+	// boot.
 	OOMKills func() (int64, error)
 	// KubeletGap returns how much less memory.available is by the kubelet's definition than
-	// by the kernel's, in bytes: active page cache, mostly. It may be a second old. Nil, and
-	// 0, mean that this is not known.
+	// by the kernel's, in bytes: active page cache, mostly. It may be a second old; 0 means that
+	// this is not known.
 	KubeletGap func(now time.Time) int64
 	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has kept
 	// of the previous process. It is nil when nothing is known of the time before the start, and

@@ -9,15 +9,14 @@ import (
 )
 
 // Sources report what others than evictd have done on the node: what happened in an incident is the
-// difference of two readings. The zero value knows nothing.
+// difference of two readings. All must be set.
 type Sources struct {
-	// OOMKills returns how many processes the kernel has killed for want of memory since boot;
-	// nil where that cannot be read.
+	// OOMKills returns how many processes the kernel has killed for want of memory since boot.
 	OOMKills func() (int64, error)
 	// Pods returns the listed pods of the node, in a slice of the caller's own. Those that the kubelet
 	// has evicted stay listed until they are collected.
 	Pods func() []*nodepods.Pod
-	// Fault receives the error when OOMKills fails; it must be set if OOMKills is.
+	// Fault receives the error when OOMKills fails.
 	Fault func(source string, err error)
 }
 
@@ -69,9 +68,6 @@ func (s *Sources) during(before *Before) During {
 // oomKills returns how many processes the kernel has killed since boot; negative where that is
 // not known.
 func (s *Sources) oomKills() int64 {
-	if s.OOMKills == nil {
-		return -1
-	}
 	kills, err := s.OOMKills()
 	if err != nil {
 		s.Fault(string(pressure.ProcSource), err)
@@ -81,8 +77,5 @@ func (s *Sources) oomKills() int64 {
 }
 
 func (s *Sources) evicted() []*nodepods.Pod {
-	if s.Pods == nil {
-		return nil
-	}
 	return slices.DeleteFunc(s.Pods(), func(pod *nodepods.Pod) bool { return !pod.KubeletEvicted })
 }

@@ -27,7 +27,6 @@ func TestIncidentTellsWhatOthersDid(t *testing.T) {
 		"more than are named":    {kills(3), kills(4), 1000, 1, 0},
 		"the first look failed":  {func() (int64, error) { return 0, failed }, kills(5), 0, -1, 1},
 		"the second look failed": {kills(3), func() (int64, error) { return 0, failed }, 0, -1, 1},
-		"it cannot be read":      {nil, nil, 0, -1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,11 +62,11 @@ func kills(n int64) func() (int64, error) { return func() (int64, error) { retur
 // An incident is restored for a day after its last shortage, with no time in the future.
 func TestIncidentsExpire(t *testing.T) {
 	t.Parallel()
-	n, tracker := newNode(), Tracker{}
+	n, tracker := newNode(), calm()
 	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
 	kept := tracker.Open()
 	for after, want := range map[time.Duration]int{-time.Hour: 1, restoredFor - 1: 1, restoredFor: 0} {
-		var restarted Tracker
+		restarted := calm()
 		restarted.Restore(kept, n.at.Add(after))
 		open := restarted.Open()
 		if len(open) != want || want == 1 && open[0].Short.After(n.at.Add(after)) {

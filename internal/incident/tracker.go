@@ -10,7 +10,7 @@ import (
 )
 
 // Tracker follows which incidents are open, and what others did in each. It is not safe for
-// concurrent use. The zero value has none, and knows nothing of others.
+// concurrent use.
 type Tracker struct {
 	others Sources
 	// open has at most one incident for a resource, the oldest first.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -32,6 +33,11 @@ type node struct {
 
 func newNode() *node {
 	return &node{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), device: map[pressure.Signal]uint64{}}
+}
+
+// calm returns a tracker of a node on which others do nothing.
+func calm() *Tracker {
+	return New(Sources{OOMKills: kills(0), Pods: func() []*nodepods.Pod { return nil }})
 }
 
 type reading = map[pressure.Signal]int64
@@ -87,7 +93,7 @@ func TestIncidentGoesOn(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var tracker Tracker
+			tracker := calm()
 			ids := map[string]bool{}
 			for _, sample := range test.steps(newNode()) {
 				began, ended := tracker.Observe(sample, thresholds(), transition)
@@ -112,7 +118,7 @@ func about(signal pressure.Signal, device uint64) *pressure.Pressure {
 
 func TestIncidentEnds(t *testing.T) {
 	t.Parallel()
-	n, tracker := newNode(), Tracker{}
+	n, tracker := newNode(), calm()
 	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
 	tracker.Observe(n.after(time.Second, reading{pressure.MemoryAvailable: 40}), thresholds(), transition)
 	for _, dryRun := range []bool{true, false} { // the real one replaces the simulated one
@@ -125,7 +131,7 @@ func TestIncidentEnds(t *testing.T) {
 	began := n.at.Add(-transition - time.Second)
 	want := []Incident{{
 		ID: "memory.available-20260102T030405.000Z", Signal: pressure.MemoryAvailable, Began: began, HardSince: began, Short: began.Add(time.Second), Lowest: 40,
-		Victims: []Victim{{Pod: "shop/a", UID: "a"}}, Before: Before{OOMKills: -1}, During: During{OOMKills: -1},
+		Victims: []Victim{{Pod: "shop/a", UID: "a"}},
 	}}
 	if diff := cmp.Diff(want, ended); diff != "" || tracker.Any() {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -151,15 +157,15 @@ func TestIncidentIsOfOneDevice(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			n, tracker := newNode(), Tracker{}
+			n, tracker := newNode(), calm()
 			n.device[pressure.NodeFSAvailable], n.device[pressure.NodeFSInodesFree], n.device[pressure.ImageFSAvailable] = test.node, test.node, test.image
 			if began, _ := tracker.Observe(n.after(0, disks), thresholds(), transition); len(began) != test.want {
 				t.Errorf("%d incidents, want %d: %+v", len(began), test.want, began)
 			}
-			var restarted Tracker
+			restarted := calm()
 			restarted.Restore(tracker.Open(), n.at)
 			image := tracker.ID(about(pressure.ImageFSAvailable, test.image))
-			for _, of := range []*Tracker{&tracker, &restarted} {
+			for _, of := range []*Tracker{tracker, restarted} {
 				began, ended := of.Observe(n.after(time.Hour, reading{pressure.NodeFSAvailable: unknown, pressure.ImageFSAvailable: unknown}), thresholds(), transition)
 				if unread := of.ID(about(pressure.ImageFSAvailable, 0)); unread != image || len(began) > 0 || len(ended) > 1 {
 					t.Errorf("unread it is of incident %q, want %q; began %+v, ended %+v", unread, image, began, ended)
@@ -171,7 +177,7 @@ func TestIncidentIsOfOneDevice(t *testing.T) {
 
 func TestIncidentsOfThresholdsThatWentEnd(t *testing.T) {
 	t.Parallel()
-	n, tracker := newNode(), Tracker{}
+	n, tracker := newNode(), calm()
 	low := reading{pressure.MemoryAvailable: 90}
 	tracker.Observe(n.after(0, low), thresholds(), transition)
 	_, ended := tracker.Observe(n.after(transition, low), nil, transition)
@@ -182,10 +188,10 @@ func TestIncidentsOfThresholdsThatWentEnd(t *testing.T) {
 
 func TestRestoredIncidentGoesOn(t *testing.T) {
 	t.Parallel()
-	n, before := newNode(), Tracker{}
+	n, before := newNode(), calm()
 	low := reading{pressure.MemoryAvailable: 90}
 	before.Observe(n.after(0, low), thresholds(), transition)
-	var restarted Tracker
+	restarted := calm()
 	restarted.Restore(before.Open(), n.at)
 	if began, _ := restarted.Observe(n.after(time.Minute, low), thresholds(), transition); len(began) > 0 {
 		t.Errorf("began anew: %+v", began)
@@ -201,7 +207,7 @@ func TestIncidentProperties(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		n, tracker, short := newNode(), Tracker{}, time.Time{}
+		n, tracker, short := newNode(), calm(), time.Time{}
 		for range 300 {
 			available := random.Int64N(400)
 			sample := n.after(time.Duration(random.IntN(120))*time.Second, reading{pressure.MemoryAvailable: available})

@@ -42,7 +42,7 @@ func (n *Node) Options(policy agent.Policy, f *File) agent.Options {
 	o := agent.Options{
 		Policy: enforced(policy), Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Memory: f, Remembered: &agent.State{},
-		OOMKills: n.kills, KubeletGap: n.gap, Held: n.detail,
+		OOMKills: n.oomKills, KubeletGap: func(time.Time) int64 { return n.gap }, Held: n.detail,
 	}
 	if n.disk != nil {
 		o.Disk = n.disk

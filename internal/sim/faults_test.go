@@ -348,8 +348,7 @@ func TestOneShortageIsOneIncident(t *testing.T) {
 		n.host = 490 * Mebi
 		n.jittery(0)
 		n.policy.Transition = time.Minute
-		kills := int64(3)
-		n.kills = func() (int64, error) { return kills, nil }
+		n.kills = 3
 		n.takes(2*time.Second, -110) // the line is touched
 		n.takes(3*time.Second, 110)
 		n.After(5*time.Second, func() { n.unknown = errPlanted() })
@@ -357,7 +356,7 @@ func TestOneShortageIsOneIncident(t *testing.T) {
 		n.reloads(9*time.Second, func(*agent.Policy) {})
 		n.takes(12*time.Second, 60) // hard
 		n.After(14*time.Second, func() {
-			kills = 5
+			n.kills = 5
 			n.changed("killed", byKubelet)
 			n.pod("killed").noCgroup = true
 		})

@@ -49,8 +49,8 @@ type Node struct {
 	noPodStalls bool                                   // cgroup v1 does not tell how long a pod waited
 	unstalled   error                                  // what Stalls reports
 	detail      func(uid string) *usage.Detail         // what a cgroup says when its pod's eviction was accepted; without mu
-	kills       func() (int64, error)                  // of the kernel for want of memory
-	gap         func(time.Time) int64                  // as agent.Options.KubeletGap
+	kills       int64                                  // of the kernel for want of memory
+	gap         int64                                  // what agent.Options.KubeletGap returns
 	disk        *Disk                                  // nil: the agent has no source of disk use
 	images      *Images                                // nil: the agent counts none
 	samples     int                                    // so many were taken
@@ -239,6 +239,12 @@ func (n *Node) Present(uid string) (bool, error) {
 	}
 	p, there := n.pods[uid]
 	return there && !p.noCgroup, nil
+}
+
+func (n *Node) oomKills() (int64, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.kills, nil
 }
 
 // Synced implements [agent.Pods].

@@ -320,7 +320,7 @@ func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
 		return func(n *world) {
 			leaks(n)
 			n.kubeletHard(line)
-			n.gap = func(time.Time) int64 { return gap * Mebi }
+			n.gap = gap * Mebi
 		}
 	}
 	itself := func(line int64) func(n *world) {
@@ -338,7 +338,7 @@ func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
 		// It leaves less and is no fall: a reason all the same.
 		"half of the line: a step": {func(n *world) { n.After(time.Minute, func() { n.host = 771 * Mebi }) }, one, ""},
 		// The gap alone is no line.
-		"the kubelet's line is not known": {func(n *world) { leaks(n); n.gap = func(time.Time) int64 { return 60 * Mebi } }, none, ""},
+		"the kubelet's line is not known": {func(n *world) { leaks(n); n.gap = 60 * Mebi }, none, ""},
 		"it is met":                       {kubelet(65, 0), one, ""},
 		"it is near":                      {kubelet(60, 0), none, ""},
 		"it is far":                       {kubelet(20, 0), none, ""},
