@@ -147,21 +147,9 @@ func candidates(s *Situation, d *Decision) (Hold, string) {
 	case len(s.Uses.Incomplete) > 0:
 		return HoldUsageUnknown, s.Uses.notKnownToSuffice(s.Pressure.Threshold.Signal, s.Required())
 	default:
-		return HoldNoCandidates, noCandidates(&d.Ranking) + wouldSuffice(d, s.shortage().Missing)
+		return HoldNoCandidates, fmt.Sprintf("each of the %d pods on the node is protected, or terminates and is too small to suffice%s",
+			len(d.Ranking.Protected), wouldSuffice(d, s.shortage().Missing))
 	}
-}
-
-// noCandidates says why there is no candidate. Pods in flight are protected too, and an on-call
-// engineer must be able to distinguish the two.
-func noCandidates(ranking *rank.Ranking) string {
-	leaving := 0
-	for i := range ranking.Protected {
-		if ranking.Protected[i].Protection == rank.ProtectedTerminating {
-			leaving++
-		}
-	}
-	return fmt.Sprintf("%d pods on the node, %d of them terminating and too small to suffice, the others protected",
-		len(ranking.Protected), leaving)
 }
 
 // mayBypassPDB reports whether the decision may bypass a PDB.

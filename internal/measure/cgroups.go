@@ -138,13 +138,9 @@ type unreadTime struct {
 }
 
 // unread returns the pods of which nothing is known, by the UIDs of their cgroups, and for how long there
-// have been such pods. All signals of memory share one incident.
+// have been such pods.
 func (m *Measurer) unread(s *decide.Situation, missing []string) decide.Unread {
-	signal, now := pressure.MemoryAvailable, s.Pressure.SampleTime
-	if s.Pressure.Threshold.Signal.Kind() == pressure.PIDKind {
-		signal = pressure.PIDAvailable
-	}
-	w := &m.unreadTimes[signal]
+	w, now := &m.unreadTimes[s.Pressure.Threshold.Signal.Kind()], s.Pressure.SampleTime
 	if w.incident != s.Incident {
 		*w = unreadTime{incident: s.Incident}
 	}

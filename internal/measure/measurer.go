@@ -63,7 +63,7 @@ type Measurer struct {
 
 	read        []usage.Pod // what was read last; the next reading writes over it
 	lastRead    lastRead
-	unreadTimes [pressure.SignalCount]unreadTime
+	unreadTimes [pressure.PIDKind + 1]unreadTime // of memory and of PIDs
 	warmed      time.Time
 	stalls      stallReadings
 	disk        DiskReading      // the last one
