@@ -23,7 +23,8 @@ func (r *run) blockedByPDB() []*candidate {
 }
 
 // bypassPDB ends a run in which no request was accepted (docs/adr/0013): it deletes one pod and bypasses
-// its budget, or says why none is.
+// its budget, or says why none is. An eviction of the pod is refused in this run before: its budget may have
+// room by now, and a delete is not charged to the budget, so that a drain elsewhere would take one pod too many.
 func (r *run) bypassPDB(ctx context.Context) {
 	if len(r.blockedByPDB()) == 0 || r.endsEarly(ctx) { // when it is stale, there may be a pod now that could be evicted
 		return
@@ -37,28 +38,17 @@ func (r *run) bypassPDB(ctx context.Context) {
 			r.report.BestEffort, r.report.Detail = decide.BestEffortBudgetUnknown, "no pod bypasses a PDB: "+err.Error()
 			return
 		}
-		if budget, there := r.read[victim.budgetKey()]; there && victim.fresh {
+		switch budget, there := r.read[victim.budgetKey()]; {
+		case there && victim.requests > 0:
 			r.deletePast(ctx, victim, &budget)
 			return
-		}
-		if r.evictAgain(ctx, victim) {
+		case victim.requests > 1: // refused by a budget that does not exist
+			victim.BlockedByPDB = false
+		case r.evict(ctx, victim):
 			return
 		}
 		delete(r.read, victim.budgetKey()) // time has passed
 	}
-}
-
-// evictAgain sends an eviction for a candidate once more. Its budget may have room by now, and a
-// delete is not charged to the budget, so that a drain elsewhere would take one pod too many. A
-// candidate that was already retried, and is refused by a budget that does not exist, is skipped.
-// It reports whether that ends the run.
-func (r *run) evictAgain(ctx context.Context, c *candidate) (over bool) {
-	if c.again {
-		c.BlockedByPDB = false
-		return false
-	}
-	c.again, c.fresh = true, false
-	return r.evict(ctx, c)
 }
 
 // deletePast deletes a candidate that its budget has refused a moment ago.

@@ -36,12 +36,10 @@ type run struct {
 	report     decide.Report
 }
 
-// candidate is a candidate of the plan and what was found out about it.
+// candidate is a candidate of the plan, with how many requests for it this run has sent.
 type candidate struct {
 	decide.Candidate
-	// fresh says that its refusal is of this run, again that its request was sent once more
-	// before a delete.
-	fresh, again bool
+	requests int
 }
 
 func newRun(e *Executor, p decide.Plan, canceled func() error) *run {
@@ -165,7 +163,8 @@ func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
 		r.report.InDoubt, r.report.Detail = open, open.Undecided()
 		return true
 	}
-	c.BlockedByPDB, c.PDB, c.fresh = attempt.Result.Outcome.OfBudget(), attempt.Result.Budget, true
+	c.BlockedByPDB, c.PDB = attempt.Result.Outcome.OfBudget(), attempt.Result.Budget
+	c.requests++
 	r.shareRefusal(pod, &attempt.Result)
 	return false
 }
@@ -261,5 +260,5 @@ func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 // mayShare reports whether a budget of the namespace that has refused another may select the
 // candidate, and no request was sent for it yet.
 func (c *candidate) mayShare(namespace string) bool {
-	return !c.fresh && !c.again && !c.BlockedByPDB && c.Entry.Pod.Ready && c.Entry.Pod.Namespace == namespace
+	return c.requests == 0 && !c.BlockedByPDB && c.Entry.Pod.Ready && c.Entry.Pod.Namespace == namespace
 }
