@@ -166,9 +166,9 @@ func (t *Tracker) refusal(pod *rank.Pod, now time.Time) (Wait, bool) {
 	return w, expected && now.Before(w.Until)
 }
 
-// SharedPDB returns the name of the PodDisruptionBudget whose refusal of any ready pod holds
+// sharedPDB returns the name of the PodDisruptionBudget whose refusal of any ready pod holds
 // for this pod too; "" where there is none.
-func (t *Tracker) SharedPDB(pod *rank.Pod, now time.Time) string {
+func (t *Tracker) sharedPDB(pod *rank.Pod, now time.Time) string {
 	if w := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]; pod.Ready && now.Before(w.Until) {
 		return w.PDB
 	}

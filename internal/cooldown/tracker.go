@@ -180,7 +180,7 @@ func (t *Tracker) Pod(s *decide.Situation, pod *rank.Pod, bypassPDB bool) (decid
 		w.Until, w.Why, waits = last.Until, last.Why, true
 	}
 	if !waits {
-		return decide.Wait{}, false
+		return decide.Wait{PDB: t.sharedPDB(pod, now)}, false
 	}
 	detail := "the last answer was " + string(w.Why)
 	if w.PDB != "" {

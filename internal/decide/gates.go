@@ -185,10 +185,7 @@ func (s *Situation) candidatesOf(d *Decision) []Candidate {
 			continue
 		}
 		why, refused := s.Cooldown.Pod(s, e.Pod, false)
-		all = append(all, Candidate{
-			Entry: e, Expected: s.Uses.ByUID[e.Pod.UID].Expected, BlockedByPDB: refused, PDB: why.PDB,
-			SamePDB: s.Cooldown.SharedPDB(e.Pod, s.Pressure.SampleTime),
-		})
+		all = append(all, Candidate{Entry: e, Expected: s.Uses.ByUID[e.Pod.UID].Expected, BlockedByPDB: refused, PDB: why.PDB})
 	}
 	return all
 }

@@ -29,8 +29,7 @@ func (w waits) Owner(string, time.Time) (decide.Wait, bool) { return asked(w.own
 
 func (w waits) Jitter(*decide.Situation) (decide.Wait, bool) { return asked(w.jitter) }
 
-func (w waits) Bypass(time.Time) (decide.Wait, bool)  { return asked(w.bypass) }
-func (w waits) SharedPDB(*rank.Pod, time.Time) string { return "" }
+func (w waits) Bypass(time.Time) (decide.Wait, bool) { return asked(w.bypass) }
 func (w waits) Pod(*decide.Situation, *rank.Pod, bool) (decide.Wait, bool) {
 	return asked(w.pod)
 }

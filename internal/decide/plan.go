@@ -47,11 +47,8 @@ type Candidate struct {
 	Entry    rank.Entry
 	Expected pressure.Amounts
 	// BlockedByPDB says that a budget refused it a short while ago, so that the only request for it
-	// is one that bypasses the budget. PDB is the name of the budget that refused it last; "" when
-	// there is none, or the answer did not name it.
+	// is one that bypasses the budget. PDB is the name of the budget that refused it last, and so selects
+	// it; "" when there is none, or the answer did not name it.
 	BlockedByPDB bool
 	PDB          string
-	// SamePDB names the budget that is known to select the pod because it has refused it
-	// before; "" where none is.
-	SamePDB string
 }

@@ -23,11 +23,9 @@ type Cooldown interface {
 	// Bypass returns until when no PDB may be bypassed.
 	Bypass(now time.Time) (Wait, bool)
 	// Pod returns why a pod may not be evicted, whatever the limits. Where a PDB may be bypassed its
-	// refusal alone keeps no pod.
+	// refusal alone keeps no pod. Also where nothing waits, Wait.PDB says which PDB selects the pod, as far
+	// as is known.
 	Pod(s *Situation, pod *rank.Pod, bypassPDB bool) (Wait, bool)
-	// SharedPDB returns the name of the PodDisruptionBudget whose refusal of any ready pod holds for
-	// this pod too; "" where there is none.
-	SharedPDB(pod *rank.Pod, now time.Time) string
 }
 
 // Wait says why something waits. The zero value means nothing.
@@ -36,8 +34,8 @@ type Wait struct {
 	Until time.Time
 	// Detail is one sentence for people; "" where there is nothing to add.
 	Detail string
-	// PDB is the name of the PodDisruptionBudget that refused a pod; "" where none did, or the answer did
-	// not name it.
+	// PDB is the name of the PodDisruptionBudget that refused a pod; "" where none did, the answer did
+	// not name it, or that was long ago.
 	PDB string
 }
 

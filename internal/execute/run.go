@@ -243,7 +243,7 @@ func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		same := c.Entry.Pod.LabelsHash == pod.LabelsHash
-		if !c.mayShare(pod.Namespace) || !same && c.SamePDB != result.Budget {
+		if !c.mayShare(pod.Namespace) || !same && c.PDB != result.Budget {
 			continue
 		}
 		c.BlockedByPDB, c.PDB = true, result.Budget
