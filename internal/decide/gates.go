@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -80,15 +79,7 @@ func Decide(s *Situation) Plan {
 // lineHolds holds a decision where the threshold is reached again, also where its minimum reclaim is missing:
 // it says how long a threshold counts as met, and no pod is evicted for it alone.
 func lineHolds(s *Situation, _ *Decision) (Hold, string) {
-	p := &s.Pressure
-	switch {
-	case p.HoldsIn(s.Sample):
-		return HoldNone, ""
-	case p.Deficit() == 0:
-		return HoldRecovered, "the threshold is reached"
-	}
-	return HoldRecovered, fmt.Sprintf("the threshold is reached, and no pod is evicted for the %s that are missing to its minimum reclaim",
-		wording.Amount(p.Threshold.Signal, p.Deficit()))
+	return holdIf(!s.Pressure.HoldsIn(s.Sample), HoldRecovered, "the threshold is reached, and no pod is evicted for its minimum reclaim alone")
 }
 
 // unknownVictims waits for what a victim of a process before may still give back, of which nothing is

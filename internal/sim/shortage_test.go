@@ -73,7 +73,7 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 			n.policy.Thresholds[0].MinReclaim = mebi(50)
 			host(890, "a 10/0", "b 20/0")(n)
 			n.After(3*time.Second, func() { n.host = 860 * Mebi })
-		}, []string{"b"}, decide.HoldRecovered, "the threshold is reached, and no pod is evicted for the 40.0Mi that are missing to its minimum reclaim"},
+		}, []string{"b"}, decide.HoldRecovered, "the threshold is reached, and no pod is evicted for its minimum reclaim alone"},
 		"page cache is available already": {func(n *world) {
 			host(930, "cached 10/0")(n)
 			n.pod("cached").cache = 500 * Mebi
@@ -258,7 +258,7 @@ func TestFaultReclaimMarginTakesPods(t *testing.T) {
 			n.takes(time.Minute, 91) // by 1 MiB
 		}
 		n.evicts(3*time.Minute, want...)
-		n.says(decide.HoldRecovered, "the threshold is reached, and no pod is evicted for the ")
+		n.says(decide.HoldRecovered, "the threshold is reached, and no pod is evicted for its minimum reclaim alone")
 	})
 }
 
