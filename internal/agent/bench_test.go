@@ -17,6 +17,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -69,9 +70,11 @@ func (n *benchNode) Sample(now time.Time) pressure.Sample {
 	sample.Time = now
 	return sample
 }
-func (*benchNode) Synced() bool            { return true }
-func (*benchNode) Stale() error            { return nil }
-func (n *benchNode) List() []*nodepods.Pod { return slices.Clone(n.pods) }
+func (*benchNode) Want(taint.Wanted)             {}
+func (*benchNode) Settled(context.Context) error { return nil }
+func (*benchNode) Synced() bool                  { return true }
+func (*benchNode) Stale() error                  { return nil }
+func (n *benchNode) List() []*nodepods.Pod       { return slices.Clone(n.pods) }
 func (n *benchNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	return append(into, n.uses...), nil
 }
@@ -116,7 +119,7 @@ func newBenchAgent(tb testing.TB, n *benchNode, change ...func(*Options)) *Agent
 			Acting: func() acting.State { return acting.State{Reason: acting.Configured} },
 		},
 		Remembered: &State{}, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },
-		OOMKills: func() (int64, error) { return 0, nil }, KubeletGap: func(time.Time) int64 { return 0 },
+		OOMKills: func() (int64, error) { return 0, nil }, KubeletGap: func(time.Time) int64 { return 0 }, Taints: n, Held: func(string) *usage.Detail { return nil },
 	}
 	for _, c := range change {
 		c(&options)

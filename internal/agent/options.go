@@ -68,9 +68,8 @@ type Pods interface {
 	Stale() error
 }
 
-// Options are the agent's parts. All must be set, except: Disk, without which disk pressure evicts
-// no pod; Images, without which no pod waits for unused images; Wake, without which only pacing
-// wakes the loop; and Taints, which are not used when nil, whatever the policy says.
+// Options are the agent's parts. All must be set, except Images, without which no pod waits for unused
+// images, and where a field says what nil means.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
@@ -102,7 +101,7 @@ type Options struct {
 	Memory     Memory
 	Remembered *State
 	// Held reads the details of a pod's cgroup, on the executor's goroutine; it returns nil when
-	// they are not known. With a nil function no victim has details.
+	// they are not known.
 	Held func(uid string) *usage.Detail
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64

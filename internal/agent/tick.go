@@ -83,7 +83,7 @@ func (a *Agent) follow(ctx context.Context, sample *pressure.Sample, verdict *pr
 
 // wantTaints says which taints the node should carry.
 func (a *Agent) wantTaints(verdict *pressure.Verdict) {
-	if a.options.Taints == nil || verdict.Stale {
+	if verdict.Stale {
 		return
 	}
 	want := taint.Wanted{Keep: a.acts.Reason.Unknown()}

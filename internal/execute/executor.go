@@ -41,9 +41,8 @@ type Taints interface {
 	Settled(ctx context.Context) error
 }
 
-// Options are an executor's parts. All must be set, except Taints, without which there are none,
-// whatever the plan says, and Held. Listed, BeforeSend, Intent and Held are called on the
-// executor's goroutine.
+// Options are an executor's parts. All must be set. Listed, BeforeSend, Intent and Held are called on
+// the executor's goroutine.
 type Options struct {
 	Evictor Evictor
 	Taints  Taints

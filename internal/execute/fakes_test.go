@@ -10,6 +10,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // fake is the API server and what the executor calls, with a journal of the calls.
@@ -37,6 +38,7 @@ func (f *fake) options() Options {
 		Evictor: f, Listed: func(uid string) bool { return uid != f.unlisted }, Now: time.Now,
 		BeforeSend: func(r *decide.InDoubt) { f.call("save " + r.Attempt.Entry.Pod.Name) },
 		Intent:     func(_ *decide.Decision, a *decide.Attempt) { f.call("intent " + a.Entry.Pod.Name) },
+		Held:       func(string) *usage.Detail { return nil },
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *run) endsEarly(ctx context.Context) bool {
 // counted by the limits. So a failure stops neither a hard eviction nor a soft one, which would
 // otherwise wait for a missing right until the pressure is hard.
 func (r *run) awaitTaint(ctx context.Context) {
-	if r.options.Taints == nil || !r.plan.Taint {
+	if !r.plan.Taint {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, TaintTimeout)
@@ -190,7 +190,7 @@ func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressu
 	r.report.Expected = expected
 	switch {
 	case !evicts:
-	case attempt.Result.Outcome.Accepted() && r.options.Held != nil:
+	case attempt.Result.Outcome.Accepted():
 		r.report.Held = r.options.Held(pod.UID)
 	case attempt.Result.Outcome == evict.Unconfirmed:
 		r.report.InDoubt = r.inDoubt(attempt, expected)

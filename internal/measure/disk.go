@@ -3,7 +3,6 @@ package measure
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -38,9 +37,6 @@ func (m *Measurer) LastDisk() DiskReading { return m.disk }
 // disks returns what the last measurement says, where it serves the decision. Unless it is new it requests
 // another one.
 func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses {
-	if m.options.Disk == nil {
-		return &decide.Uses{Err: errors.New("this agent has no source for the pods' disk use")}
-	}
 	p, every, serves := &s.Pressure, decide.DiskEvery, s.DiskServes(m.disk.At)
 	if !serves {
 		every = 0
@@ -93,7 +89,7 @@ func latest(at time.Time) time.Time {
 // RefreshDisk requests a measurement of the disks when the last one is as old as every, or older, and none is
 // under way.
 func (m *Measurer) RefreshDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod, every time.Duration) {
-	if m.options.Disk != nil && !m.measuring && now.Sub(m.disk.At) >= every {
+	if !m.measuring && now.Sub(m.disk.At) >= every {
 		m.measuring = true
 		ask(ctx, now, decide.DiskTimeout, pods, m.options.Disk.Measure, m.measured)
 	}

@@ -45,8 +45,7 @@ type Disk interface {
 	Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error)
 }
 
-// Options are where a Measurer reads. Without Disk nothing is known of a disk, and without Images
-// no pod waits for unused images.
+// Options are where a Measurer reads. Without Images no pod waits for unused images.
 type Options struct {
 	Cgroups Cgroups
 	Disk    Disk

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -42,16 +44,19 @@ func (n *Node) Options(policy agent.Policy, f *File) agent.Options {
 	o := agent.Options{
 		Policy: enforced(policy), Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Memory: f, Remembered: &agent.State{},
-		OOMKills: n.oomKills, KubeletGap: func(time.Time) int64 { return n.gap }, Held: n.detail,
-	}
-	if n.disk != nil {
-		o.Disk = n.disk
+		OOMKills: n.oomKills, KubeletGap: func(time.Time) int64 { return n.gap }, Held: n.detailOf, Disk: n.disk, Taints: untainted{},
 	}
 	if n.images != nil {
 		o.Images = n.images
 	}
 	return o
 }
+
+// untainted is a node that keeps no taints.
+type untainted struct{}
+
+func (untainted) Want(taint.Wanted)             {}
+func (untainted) Settled(context.Context) error { return nil }
 
 // File is a state directory: what is saved is what a file would have.
 type File struct {

@@ -48,10 +48,6 @@ func TestDiskUseThatIsNotKnownEvictsNoPod(t *testing.T) {
 	}, map[string]func(n *world){
 		"it fails":       func(n *world) { n.disk.err = errPlanted(); n.isMeasuredInVain(2, 7) },
 		"it takes hours": func(n *world) { n.disk.slow = time.Hour; n.isMeasuredInVain(2, 7) },
-		"there is no source": func(n *world) {
-			n.option = func(o *agent.Options) { o.Disk = nil }
-			n.isMeasuredInVain(0, 0)
-		},
 	})
 }
 

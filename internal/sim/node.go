@@ -51,7 +51,7 @@ type Node struct {
 	detail      func(uid string) *usage.Detail         // what a cgroup says when its pod's eviction was accepted; without mu
 	kills       int64                                  // of the kernel for want of memory
 	gap         int64                                  // what agent.Options.KubeletGap returns
-	disk        *Disk                                  // nil: the agent has no source of disk use
+	disk        *Disk                                  // nil: no story about one
 	images      *Images                                // nil: the agent counts none
 	samples     int                                    // so many were taken
 	collects    int                                    // and so often the pods were read
@@ -239,6 +239,13 @@ func (n *Node) Present(uid string) (bool, error) {
 	}
 	p, there := n.pods[uid]
 	return there && !p.noCgroup, nil
+}
+
+func (n *Node) detailOf(uid string) *usage.Detail {
+	if n.detail == nil {
+		return nil
+	}
+	return n.detail(uid)
 }
 
 func (n *Node) oomKills() (int64, error) {
