@@ -74,3 +74,10 @@ func (i *Incident) add(v Victim) {
 func (i *Incident) concerns(signal pressure.Signal) bool {
 	return i.Signal == signal || slices.Contains(i.Also, signal)
 }
+
+// join records that a reading of a signal was about the incident's device.
+func (i *Incident) join(signal pressure.Signal) {
+	if signal.OnDisk() && !i.concerns(signal) {
+		i.Also = append(i.Also, signal)
+	}
+}

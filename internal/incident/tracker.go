@@ -59,9 +59,7 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 		i = t.begin(signal, seen, now)
 		began = i
 	}
-	if signal.OnDisk() && !i.concerns(signal) {
-		i.Also = append(i.Also, signal)
-	}
+	i.join(signal)
 	if threshold.Hard && seen.Available < line && i.HardSince.IsZero() {
 		i.HardSince = now
 	}
