@@ -22,16 +22,11 @@ const (
 	SourceImages = "Images"
 )
 
-// Collector reads what the pods use of memory and tasks.
-type Collector interface {
-	// Collect returns one entry for each pod that was read; an error names the
-	// others.
-	Collect(into []usage.Pod) ([]usage.Pod, error)
-}
-
 // Cgroups reads what the pods use.
 type Cgroups interface {
-	Collector
+	// Collect returns one entry of memory and tasks for each pod that was read; an error names the
+	// others.
+	Collect(into []usage.Pod) ([]usage.Pod, error)
 	// Stalls returns how long each pod has waited for memory, and how often it met
 	// its own limits; an error names pods that are missing.
 	Stalls() ([]usage.Stall, error)

@@ -17,8 +17,10 @@ import (
 
 // Source is where a ranking's figures come from.
 type Source struct {
-	Cgroups measure.Collector
-	Disk    measure.Disk
+	Cgroups interface {
+		Collect(into []usage.Pod) ([]usage.Pod, error)
+	}
+	Disk measure.Disk
 	// MemoryAvailable is how memory.available is measured, and so the pods' memory.
 	MemoryAvailable pressure.MemoryDefinition
 	// Self is evictd's own pod; the zero value is none.
