@@ -77,6 +77,14 @@ func TestTheOrderOfARun(t *testing.T) {
 			p.Candidates[0].BlockedByPDB, p.Candidates[0].PDB = true, "web"
 			f.budgets = map[string]evict.Budget{"web": {Name: "web"}}
 		}, []string{"budget web", "save a", "intent a", "evict a"}, ""},
+		{"a bypass beside a pod that was denied before its budget refused another", func(f *fake, p *decide.Plan) {
+			p.BypassPDB = true
+			p.Candidates[1].Entry.Pod.LabelsHash = p.Candidates[0].Entry.Pod.LabelsHash
+			f.answers = map[string]evict.Result{"a": {Outcome: evict.Denied}, "b": blocked}
+			f.budgets = map[string]evict.Budget{"web": {Name: "web"}}
+		}, []string{
+			"save a", "intent a", "evict a", "save b", "intent b", "evict b", "budget web", "save b", "intent b", "delete b",
+		}, "Deleted"},
 		{"a bypass that would not suffice", func(f *fake, p *decide.Plan) {
 			p.BypassPDB, p.Required, p.Candidates = true, 100, p.Candidates[:1]
 			p.Candidates[0].Expected = pressure.Amounts{}.With(pressure.MemoryAvailable, 99)

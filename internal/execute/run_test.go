@@ -7,26 +7,8 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
-
-// A pod that was denied before the budget refused another stays denied: it is not deleted past the
-// budget.
-func TestDeniedPodIsNotBlockedByABudget(t *testing.T) {
-	t.Parallel()
-	e := newFake(nil)
-	p := decide.Plan{Decision: decide.Decision{Time: time.Now()}}
-	for _, uid := range []string{"denied", "refused", "next"} {
-		p.Candidates = append(p.Candidates, decide.Candidate{Entry: rank.Entry{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Ready: true}}})
-	}
-	e.answers = map[string]evict.Result{"denied": {Outcome: evict.Denied}, "refused": {Outcome: evict.BlockedByBudget, Budget: "web"}}
-	r := newRun(New(e.options()), p, func() error { return nil })
-	r.carryOut(t.Context())
-	if c := r.candidates; c[0].BlockedByPDB || !c[2].BlockedByPDB || c[2].PDB != "web" {
-		t.Errorf("candidates: %+v", c)
-	}
-}
 
 // What the victim holds in detail is read once, after its eviction was accepted: never before the
 // request, for a pod that stays, or in a dry run.
