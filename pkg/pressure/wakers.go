@@ -2,9 +2,9 @@ package pressure
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -52,9 +52,11 @@ type WakeNotes interface {
 type Wakers struct {
 	wake    chan struct{}
 	sources []*wakeSource
-	// epoll watches the sources' files and stop, an eventfd that the end of Run's context writes to.
-	// The kernel clears an event once it was polled, so that Go's own poller cannot wait for it.
-	epoll, stop int
+	// ended is a pipe that hangs up when end, its other side, is closed; nil where there is none.
+	ended, end *os.File
+	// poll is poll(2), which a test replaces. The kernel clears an event once it was polled, so that Go's
+	// own poller cannot wait for it.
+	poll func(files []unix.PollFd, timeout int) (int, error)
 }
 
 // wakeSource is a source with the file for which the kernel keeps its trigger; -1 where there is none.
@@ -80,7 +82,11 @@ func OpenWakers(hostRoot, kubepods string) *Wakers {
 func openWakers(options Options, cgroups, own string) *Wakers {
 	node := slices.Compact([]string{options.host("/proc/pressure/memory"), own})
 	pods := filepath.Join(options.host(cgroups), options.Kubepods, "memory.pressure")
-	w, err := newWakers()
+	w := &Wakers{wake: make(chan struct{}, 1), poll: unix.Poll}
+	var err error
+	if w.ended, w.end, err = os.Pipe(); err != nil {
+		err = fmt.Errorf("preparing to wait for stalls: %w", err)
+	}
 	w.open(WakeNode, node, err)
 	if options.Kubepods == "" {
 		err = errNoKubepods
@@ -88,30 +94,6 @@ func openWakers(options Options, cgroups, own string) *Wakers {
 	w.open(WakeKubepods, []string{pods}, err)
 	return w
 }
-
-// newWakers returns wakers without a source.
-func newWakers() (w *Wakers, err error) {
-	w = &Wakers{wake: make(chan struct{}, 1), epoll: -1, stop: -1}
-	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
-		if w.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-			err = w.watch(w.stop, unix.EPOLLIN)
-		}
-	}
-	if err != nil {
-		err = fmt.Errorf("preparing to wait for stalls: %w", err)
-	}
-	return w, err
-}
-
-// watch has epoll report events of a file, until the file is closed.
-func (w *Wakers) watch(file int, events uint32) error {
-	event := unix.EpollEvent{Events: events, Fd: int32(file)} //nolint:gosec // a descriptor is an int32
-	return unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, file, &event)
-}
-
-// sourceEvents of a trigger are edge-triggered: a descriptor that stays ready is reported once. EPOLLERR
-// is always reported.
-const sourceEvents = unix.EPOLLPRI | unix.EPOLLET
 
 // open adds a source with a trigger on the first path that accepts one; with none where there is a fault.
 func (w *Wakers) open(source WakeSource, paths []string, fault error) {
@@ -122,11 +104,6 @@ func (w *Wakers) open(source WakeSource, paths []string, fault error) {
 			return
 		}
 		file, window, err := openShortest(path)
-		if err == nil {
-			if err = w.watch(file, sourceEvents); err != nil {
-				_ = unix.Close(file) // its trigger is of no use
-			}
-		}
 		switch {
 		case err == nil:
 			s.file, s.Path, s.Window, s.Err = file, path, window, nil
@@ -156,43 +133,38 @@ func (w *Wakers) Wake() <-chan struct{} { return w.wake }
 // Run waits for the kernel until the context ends, then closes everything. It blocks one system thread.
 // A source that ends is reported to notes, and not opened again.
 func (w *Wakers) Run(ctx context.Context, notes WakeNotes) error {
-	if w.stop < 0 { // there is nothing to wait for
+	if w.ended == nil { // there is nothing to wait for
 		<-ctx.Done()
 		return w.Close()
 	}
-	written, end := make(chan struct{}), w.stop
-	stop := context.AfterFunc(ctx, func() {
-		_, _ = unix.Write(end, binary.NativeEndian.AppendUint64(nil, 1)) // an eventfd takes it
-		close(written)
-	})
-	closeAll := func() error {
-		if !stop() {
-			<-written // or it could write to another file that has the number by then
-		}
-		return w.Close()
-	}
-	events := make([]unix.EpollEvent, 1+len(w.sources))
+	defer context.AfterFunc(ctx, func() { _ = w.end.Close() })()
+	files := make([]unix.PollFd, 1+len(w.sources))
 	for {
-		count, err := unix.EpollWait(w.epoll, events, -1)
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return errors.Join(fmt.Errorf("waiting for stalls: %w", err), closeAll())
+		files[0].Fd = int32(w.ended.Fd()) //nolint:gosec // a descriptor is an int32
+		for i, s := range w.sources {
+			files[i+1] = unix.PollFd{Fd: int32(s.file), Events: unix.POLLPRI} //nolint:gosec // as above; -1 is none
 		}
-		for _, event := range events[:max(count, 0)] {
-			if int(event.Fd) == end {
-				return closeAll()
-			}
-			for _, s := range w.sources {
-				if s.file == int(event.Fd) {
-					w.take(s, event.Events, notes)
-				}
-			}
+		_, err := w.poll(files, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return errors.Join(fmt.Errorf("waiting for stalls: %w", err), w.Close())
+		case files[0].Revents != 0:
+			return w.Close()
+		}
+		for i, s := range w.sources {
+			w.take(s, files[i+1].Revents, notes)
 		}
 	}
 }
 
-// take passes an event of a source on, or its end.
-func (w *Wakers) take(s *wakeSource, events uint32, notes WakeNotes) {
-	if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 { // EPOLLPRI is set as well
+// take passes an event of a source on, or its end; no events are none.
+func (w *Wakers) take(s *wakeSource, events int16, notes WakeNotes) {
+	switch {
+	case events == 0:
+		return
+	case events&(unix.POLLERR|unix.POLLHUP) != 0: // POLLPRI is set as well
 		_ = unix.Close(s.file) // its trigger is gone
 		s.file = -1
 		s.WakeState = WakeState{Source: s.Source, Err: fmt.Errorf("waiting for a stall on %s: %w", s.Path, errTriggerGone)}
@@ -208,15 +180,14 @@ func (w *Wakers) take(s *wakeSource, events uint32, notes WakeNotes) {
 
 // Close closes everything, where Run is not running. Closing again does nothing.
 func (w *Wakers) Close() error {
-	files := []*int{&w.epoll, &w.stop}
-	for _, s := range w.sources {
-		files = append(files, &s.file)
+	if w.ended != nil { // closing a pipe cannot fail, and it may be closed already
+		_, _ = w.ended.Close(), w.end.Close()
 	}
 	var faults []error
-	for _, file := range files {
-		if *file >= 0 {
-			faults = append(faults, unix.Close(*file))
-			*file = -1
+	for _, s := range w.sources {
+		if s.file >= 0 {
+			faults = append(faults, unix.Close(s.file))
+			s.file = -1
 		}
 	}
 	return errors.Join(faults...)
