@@ -27,7 +27,7 @@ func nodeWithFiles(t *testing.T) (root string, pods []*nodepods.Pod) {
 	}.Plant(t)
 	return root, []*nodepods.Pod{
 		{UID: "uid-web", CgroupUID: "uid-web", Namespace: "shop", Name: "web"},
-		{UID: "uid-mirror", CgroupUID: "hash", Namespace: "shop", Name: "proxy", Static: true, Mirror: true},
+		{UID: "uid-mirror", CgroupUID: "hash", Namespace: "shop", Name: "proxy", Mirror: true},
 	}
 }
 

@@ -30,10 +30,7 @@ const (
 // (k8s.io/kubernetes pkg/kubelet/types/pod_update.go).
 const (
 	annotationMirror = corev1.MirrorPodAnnotationKey
-	annotationSource = "kubernetes.io/config.source"
 	annotationHash   = "kubernetes.io/config.hash"
-	// sourceAPI is the value of annotationSource for pods from the API server.
-	sourceAPI = "api"
 )
 
 // Pod is what evictd knows of a pod of its node. It is created once, when the API server reports
@@ -69,10 +66,9 @@ type Pod struct {
 	Owner           string `json:"owner,omitempty"`
 	OwnerUID        string `json:"ownerUID,omitempty"`
 	OwnerAPIVersion string `json:"-"`
-	// Static says that the kubelet runs the pod from a file; Mirror that it is the API's image
-	// of one; DaemonSet that a DaemonSet owns it; Pinned that its controller wrote the node's
-	// name into it, see pinned.go.
-	Static    bool `json:"static,omitempty"`
+	// Mirror says that it is the API's image of a static pod, which the kubelet runs from a file;
+	// DaemonSet that a DaemonSet owns it; Pinned that its controller wrote the node's name into it,
+	// see pinned.go.
 	Mirror    bool `json:"mirror,omitempty"`
 	DaemonSet bool `json:"daemonSet,omitempty"`
 	Pinned    bool `json:"pinned,omitempty"`
@@ -156,12 +152,8 @@ func FromAPI(pod *corev1.Pod) *Pod {
 // A Node as the owner proves nothing: every mirror has one beside the annotation, and every user
 // who may create or patch a pod can write one.
 func (p *Pod) markMirror(annotations map[string]string) {
-	if _, p.Mirror = annotations[annotationMirror]; !p.Mirror {
-		return
-	}
-	source, sourced := annotations[annotationSource]
-	p.Static = sourced && source != sourceAPI
-	if hash := annotations[annotationHash]; hash != "" {
+	_, p.Mirror = annotations[annotationMirror]
+	if hash := annotations[annotationHash]; p.Mirror && hash != "" {
 		p.CgroupUID = cut(hash, longestName)
 	}
 }
@@ -194,7 +186,7 @@ func (p *Pod) Facts(resource rank.Resource, self Self) rank.Pod {
 		Labels: p.Labels, LabelsHash: p.LabelsHash,
 		Ready: p.Ready,
 		Marks: rank.Marks{
-			Static: p.Static, Mirror: p.Mirror, Self: self.is(p),
+			Mirror: p.Mirror, Self: self.is(p),
 			Terminating: p.Terminating, Finished: p.Finished, DaemonSet: p.DaemonSet, Pinned: p.Pinned,
 		},
 	}

@@ -8,7 +8,6 @@ func Advice(protection rank.Protection) string {
 		// What no configuration lifts.
 		rank.ProtectedSelf:           "evictd never evicts itself; nothing changes that.",
 		rank.ProtectedMirrorPod:      "The kubelet runs it from a file of the node, and the API cannot end it: to be rid of it, remove the file.",
-		rank.ProtectedStaticPod:      "The kubelet runs it from a file of the node, and the API cannot end it: to be rid of it, remove the file.",
 		rank.ProtectedSystemCritical: "Pods of priority 2000000000 and above are never evicted, not by the kubelet either: only another priority class would change that.",
 		rank.ProtectedTerminating:    "It is terminating already. Nothing is to be done unless it hangs (finalizers, volumes, its grace period).",
 		rank.ProtectedFinished:       "It has ended and uses nothing that its eviction would free: delete it to be rid of the object.",

@@ -69,9 +69,8 @@ type Pod struct {
 
 // Marks are facts about a pod that protect it or may protect it.
 type Marks struct {
-	// Static: the kubelet runs it from a file or URL; the API cannot end it.
-	Static bool
-	// Mirror: the API object of a static pod; deleting it reclaims nothing.
+	// Mirror: the API object of a static pod, which the kubelet runs from a file or URL. The API
+	// cannot end that pod; deleting its mirror reclaims nothing.
 	Mirror bool
 	// Self: it is evictd.
 	Self bool

@@ -15,10 +15,8 @@ const (
 	NotProtected Protection = ""
 	// ProtectedSelf: the pod is evictd.
 	ProtectedSelf Protection = "Self"
-	// ProtectedMirrorPod: the pod mirrors a static pod.
+	// ProtectedMirrorPod: the pod is the API's image of a static pod.
 	ProtectedMirrorPod Protection = "MirrorPod"
-	// ProtectedStaticPod: the kubelet runs the pod from a file.
-	ProtectedStaticPod Protection = "StaticPod"
 	// ProtectedSystemCritical: the pod's priority is that of system pods.
 	ProtectedSystemCritical Protection = "SystemCritical"
 	// ProtectedTerminating: the pod is already terminating.
@@ -61,7 +59,7 @@ const (
 // Protections returns every reason in the order in which they are checked.
 func Protections() []Protection {
 	return []Protection{
-		ProtectedSelf, ProtectedMirrorPod, ProtectedStaticPod, ProtectedSystemCritical,
+		ProtectedSelf, ProtectedMirrorPod, ProtectedSystemCritical,
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedNoController,
 		ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
 		ProtectedAnnotation, ProtectedNoUsageSample, ProtectedWithinGuarantee,
@@ -113,8 +111,6 @@ func always(p *Pod) Protection {
 		return ProtectedSelf
 	case p.Marks.Mirror:
 		return ProtectedMirrorPod
-	case p.Marks.Static:
-		return ProtectedStaticPod
 	case p.Priority >= SystemCriticalPriority:
 		return ProtectedSystemCritical
 	case p.Marks.Terminating:

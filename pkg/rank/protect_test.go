@@ -18,7 +18,6 @@ func protectedPods() (map[Protection]Pod, Rules) {
 	pods := map[Protection]Pod{
 		ProtectedSelf:           with(func(p *Pod) { p.Marks.Self = true }),
 		ProtectedMirrorPod:      with(func(p *Pod) { p.Marks.Mirror = true }),
-		ProtectedStaticPod:      with(func(p *Pod) { p.Marks.Static = true }),
 		ProtectedSystemCritical: with(func(p *Pod) { p.Priority = SystemCriticalPriority }),
 		ProtectedTerminating:    with(func(p *Pod) { p.Marks.Terminating = true }),
 		ProtectedFinished:       with(func(p *Pod) { p.Marks.Finished = true }),
