@@ -12,6 +12,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -53,9 +54,9 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 	t.Parallel()
 	const tenthMi = 1<<20/10 + 1 // the sample's figures are rounded
 	running := func(namespace, name, owner string, used, request int64) status.Pod {
-		return status.Pod{Usage: &usage.Pod{Anonymous: used}, Pod: nodepods.Pod{
-			Namespace: namespace, Name: name, UID: name, Owner: owner, MemoryRequest: request, GraceSeconds: 30, Created: time.Unix(1, 0),
-		}}
+		return status.Pod{Usage: &usage.Pod{Anonymous: used}, Pod: nodepods.Pod{MemoryRequest: request, Pod: rank.Pod{
+			Namespace: namespace, Name: name, UID: name, Owner: owner, GraceSeconds: 30, Created: time.Unix(1, 0),
+		}}}
 	}
 	d := &status.Document{Configuration: config.Default(), Self: nodepods.Self{UID: "evictd-jtzhr"}, Pods: []status.Pod{
 		running("shop", "first-f58888868-ddbnx", "ReplicaSet/first-f58888868", 543*tenthMi, 10<<20),

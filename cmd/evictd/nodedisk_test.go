@@ -12,6 +12,7 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
+	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -26,8 +27,8 @@ func nodeWithFiles(t *testing.T) (root string, pods []*nodepods.Pod) {
 		"var/log/pods/x": "", "proc/1/mountinfo": "",
 	}.Plant(t)
 	return root, []*nodepods.Pod{
-		{UID: "uid-web", CgroupUID: "uid-web", Namespace: "shop", Name: "web"},
-		{UID: "uid-mirror", CgroupUID: "hash", Namespace: "shop", Name: "proxy", Mirror: true},
+		{Pod: rank.Pod{UID: "uid-web", Namespace: "shop", Name: "web"}, CgroupUID: "uid-web"},
+		{Pod: rank.Pod{UID: "uid-mirror", Namespace: "shop", Name: "proxy", Marks: rank.Marks{Mirror: true}}, CgroupUID: "hash"},
 	}
 }
 

@@ -140,7 +140,10 @@ func (n *benchNode) finished() {
 	for i := range 10_000 {
 		pod := *n.pods[0]
 		pod.UID = fmt.Sprintf("finished-%d", i)
-		pod.Name, pod.CgroupUID, pod.Finished, pod.KubeletEvicted = pod.UID, pod.UID, true, i%2 == 0
+		pod.Name, pod.CgroupUID, pod.Finished = pod.UID, pod.UID, true
+		if i%2 == 0 {
+			pod.KubeletEvictedAt = time.Unix(1, 0)
+		}
 		n.pods = append(n.pods, &pod)
 	}
 }

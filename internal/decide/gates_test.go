@@ -41,7 +41,7 @@ func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 // short returns a situation in which the pod hog is evicted for a hard threshold of a signal: 40 of
 // 100 are missing, and the pod holds 60 beside a request of 10.
 func short(signal pressure.Signal) *decide.Situation {
-	hog := &nodepods.Pod{UID: "uid-hog", CgroupUID: "uid-hog", Namespace: "shop", Name: "hog", Started: true}
+	hog := &nodepods.Pod{Pod: rank.Pod{UID: "uid-hog", Namespace: "shop", Name: "hog"}, CgroupUID: "uid-hog", Started: true}
 	sample := &pressure.Sample{Time: noon()}
 	for _, s := range pressure.Signals() {
 		sample.Observations[s] = pressure.Observation{State: pressure.Known, Available: 60, Capacity: 1000}

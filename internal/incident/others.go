@@ -77,5 +77,5 @@ func (s *Sources) oomKills() int64 {
 }
 
 func (s *Sources) evicted() []*nodepods.Pod {
-	return slices.DeleteFunc(s.Pods(), func(pod *nodepods.Pod) bool { return !pod.KubeletEvicted })
+	return slices.DeleteFunc(s.Pods(), func(pod *nodepods.Pod) bool { return pod.KubeletEvictedAt.IsZero() })
 }

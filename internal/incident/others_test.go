@@ -9,6 +9,7 @@ import (
 
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // What others did in an incident is what they did since it began, and not known where one of
@@ -31,9 +32,9 @@ func TestIncidentTellsWhatOthersDid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n, faults := newNode(), 0
-			pods := []*nodepods.Pod{{UID: "runs"}}
+			pods := []*nodepods.Pod{{Pod: rank.Pod{UID: "runs"}}}
 			evicted := func(name string, at time.Duration) {
-				pods = append(pods, &nodepods.Pod{Namespace: "shop", Name: name, UID: name, KubeletEvicted: true, KubeletEvictedAt: n.at.Add(at)})
+				pods = append(pods, &nodepods.Pod{Pod: rank.Pod{Namespace: "shop", Name: name, UID: name}, KubeletEvictedAt: n.at.Add(at)})
 			}
 			for i := range test.old {
 				evicted(fmt.Sprint("old", i), -time.Duration(i)*time.Second)

@@ -10,6 +10,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // world is a node with pods, for random histories of a tracker.
@@ -89,7 +90,7 @@ func (w *world) end(uid string) {
 func (w *world) list() {
 	w.node.pods, w.node.holds = nil, map[string]pressure.Amounts{}
 	for uid := range w.holds {
-		w.node.pods = append(w.node.pods, &nodepods.Pod{UID: uid, CgroupUID: uid, Terminating: w.ending[uid]})
+		w.node.pods = append(w.node.pods, &nodepods.Pod{Pod: rank.Pod{UID: uid, Marks: rank.Marks{Terminating: w.ending[uid]}}, CgroupUID: uid})
 		w.node.holds[uid] = w.memory(uid)
 	}
 }

@@ -115,7 +115,7 @@ func (t *Tracker) followKubelets(now time.Time, shortage bool) {
 	}
 	t.kubelets = map[string]bool{}
 	for _, pod := range t.options.Pods.List() {
-		if !pod.KubeletEvicted || t.Terminates(pod.UID) {
+		if pod.KubeletEvictedAt.IsZero() || t.Terminates(pod.UID) {
 			continue
 		}
 		t.kubelets[pod.UID] = true

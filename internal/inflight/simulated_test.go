@@ -7,6 +7,7 @@ import (
 
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // What is not known stays so, what counts as reclaimed never makes more than there is, and of a
@@ -40,7 +41,7 @@ func TestSimulatedKeepsUnknownUnknown(t *testing.T) {
 func TestSimulatedVictims(t *testing.T) {
 	t.Parallel()
 	n := &node{
-		pods:  []*nodepods.Pod{{UID: "lives"}, {UID: "ends", Terminating: true}},
+		pods:  []*nodepods.Pod{{Pod: rank.Pod{UID: "lives"}}, {Pod: rank.Pod{UID: "ends", Marks: rank.Marks{Terminating: true}}}},
 		holds: map[string]pressure.Amounts{"lives": memory(7)}, onDisk: map[string]pressure.Amounts{"lives": pressure.Amounts{}.With(pressure.NodeFSAvailable, 1)},
 	}
 	tracker := on(n)

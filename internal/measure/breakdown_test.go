@@ -9,6 +9,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -94,7 +95,8 @@ func TestBreakdown(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			pods := []*nodepods.Pod{
-				{UID: "a", CgroupUID: "a"}, {UID: "b", CgroupUID: "b"}, {UID: "done", CgroupUID: "done", Finished: true},
+				{Pod: rank.Pod{UID: "a"}, CgroupUID: "a"}, {Pod: rank.Pod{UID: "b"}, CgroupUID: "b"},
+				{Pod: rank.Pod{UID: "done", Marks: rank.Marks{Finished: true}}, CgroupUID: "done"},
 			}
 			p := &pressure.Pressure{Threshold: pressure.Threshold{Signal: test.signal}, Observed: seen}
 			got := Breakdown(p, DiskUses(test.signal, pods, test.uses, 0))
@@ -108,7 +110,7 @@ func TestBreakdown(t *testing.T) {
 // The kubelet measures a static pod under the UID that it has on its node.
 func TestStaticPodIsMeasured(t *testing.T) {
 	t.Parallel()
-	pod := &nodepods.Pod{UID: "mirror", CgroupUID: "hash", Mirror: true}
+	pod := &nodepods.Pod{Pod: rank.Pod{UID: "mirror", Marks: rank.Marks{Mirror: true}}, CgroupUID: "hash"}
 	all := DiskUses(pressure.NodeFSAvailable, []*nodepods.Pod{pod}, map[string]usage.DiskUse{"hash": measuretest.PartsOf(false, 1, 2, 3, 4)}, 0)
 	if got := all.ByUID[pod.UID]; !got.Known || got.Value != 10 || len(all.Incomplete) > 0 {
 		t.Errorf("%+v, incomplete %v", got, all.Incomplete)

@@ -8,6 +8,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -26,9 +27,9 @@ func TestPodsWithFiguresFromBefore(t *testing.T) {
 	}
 	incomplete := measuretest.DiskUse(1, 1, 1, 1)
 	incomplete.NodeFS[usage.Layers].BytesKnown = false
-	pods := []*nodepods.Pod{{Namespace: "shop", Name: "finished", UID: "uid-finished", Finished: true}}
+	pods := []*nodepods.Pod{{Pod: rank.Pod{Namespace: "shop", Name: "finished", UID: "uid-finished", Marks: rank.Marks{Finished: true}}}}
 	for _, name := range []string{"old", "older", "oldest", "new", "incomplete", "unmeasured"} {
-		pods = append(pods, &nodepods.Pod{Namespace: "shop", Name: name, UID: "uid-" + name})
+		pods = append(pods, &nodepods.Pod{Pod: rank.Pod{Namespace: "shop", Name: name, UID: "uid-" + name}})
 	}
 	measured := map[string]usage.DiskUse{
 		"uid-old": at(61 * time.Second), "uid-older": at(2 * time.Minute), "uid-oldest": at(2 * time.Minute), "uid-new": at(time.Minute),
@@ -50,7 +51,7 @@ func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
 	p := &pressure.Pressure{
 		Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}, Since: met, SampleTime: met.Add(time.Minute),
 	}
-	pods := []*nodepods.Pod{{Namespace: "shop", Name: "web", UID: "uid-web"}}
+	pods := []*nodepods.Pod{{Pod: rank.Pod{Namespace: "shop", Name: "web", UID: "uid-web"}}}
 	for at, before := range map[time.Time]int{
 		met.Truncate(time.Second):                   0,
 		met.Truncate(time.Second).Add(-time.Second): 1,
@@ -69,7 +70,7 @@ func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
 
 func TestFinishedPodsNeedNotBeMeasured(t *testing.T) {
 	t.Parallel()
-	pods := []*nodepods.Pod{{Finished: true}}
+	pods := []*nodepods.Pod{{Pod: rank.Pod{Marks: rank.Marks{Finished: true}}}}
 	if all := DiskUses(pressure.NodeFSAvailable, pods, nil, 0); len(all.Incomplete) != 0 {
 		t.Errorf("incomplete: %v", all.Incomplete)
 	}

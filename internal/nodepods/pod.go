@@ -37,55 +37,23 @@ const (
 // the pod, and is not changed after that. It has no field for an environment, a command line, the
 // name of an image or of a secret. Its JSON is what evictd shows of a pod: what the ranking needs.
 type Pod struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	// UID is the API server's. CgroupUID is the one that the pod's cgroup and directories are
-	// named by: a static pod's is its configuration's hash, and its mirror in the API has a
-	// UID of its own.
-	UID       string `json:"uid"`
+	// Pod is what the ranking knows of it, but for Request, Usage and Self; see [Pod.Facts]. In [Pods]
+	// its labels are those whose keys are needed, see [Options.LabelKeys].
+	rank.Pod
+
+	// CgroupUID is the UID that the pod's cgroup and directories are named by: a static pod's is its
+	// configuration's hash, and its mirror in the API has a UID of its own.
 	CgroupUID string `json:"-"`
-	// Created is when the API server created the object.
-	Created time.Time `json:"created,omitzero"`
-	// Priority is spec.priority; 0 where there is none.
-	Priority int32 `json:"priority,omitempty"`
-	// GraceSeconds is the pod's own grace period. A negative one is 1, which is what the API
-	// server means by it (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
-	GraceSeconds int64 `json:"gracePeriodSeconds"`
 	// MemoryRequest and StorageRequest are the pod's requests for memory and for ephemeral storage,
 	// in bytes, as the kubelet computes them for its ranking; 0 is nothing.
 	MemoryRequest  int64 `json:"memoryRequest"`
 	StorageRequest int64 `json:"ephemeralStorageRequest"`
-	// Labels must not be changed. In [Pods] they are those whose keys are needed, see
-	// [Options.LabelKeys]. LabelsHash is that of all labels, in this process.
-	Labels     map[string]string `json:"labels,omitempty"`
-	LabelsHash uint64            `json:"-"`
-	// Evict is the value of the annotation [rank.Annotation], cut short; "" is none.
-	Evict string `json:"evict,omitempty"`
-	// Owner is the controller, as "ReplicaSet/web-5d4", with its UID and API version; "" for
-	// a bare pod.
-	Owner           string `json:"owner,omitempty"`
-	OwnerUID        string `json:"ownerUID,omitempty"`
-	OwnerAPIVersion string `json:"-"`
-	// Mirror says that it is the API's image of a static pod, which the kubelet runs from a file;
-	// DaemonSet that a DaemonSet owns it; Pinned that its controller wrote the node's name into it,
-	// see pinned.go.
-	Mirror    bool `json:"mirror,omitempty"`
-	DaemonSet bool `json:"daemonSet,omitempty"`
-	Pinned    bool `json:"pinned,omitempty"`
-	// Ready says that a PodDisruptionBudget counts the pod as healthy.
-	Ready bool `json:"ready,omitempty"`
-	// Terminating says that the pod is being deleted, with DeletionGraceSeconds; nil where
-	// that is not written.
-	Terminating          bool   `json:"terminating,omitempty"`
+	// DeletionGraceSeconds is with what grace period it is being deleted; nil where that is not written.
 	DeletionGraceSeconds *int64 `json:"-"`
-	// Finished says that its containers have ended and are not restarted. The kubelet reports this
-	// of a pod that it evicts only once none of them runs any more, and deletes nothing: the pod
-	// stays listed (k8s.io/kubernetes pkg/kubelet/status/status_manager.go, mergePodStatus).
-	Finished bool `json:"finished,omitempty"`
-	// KubeletEvicted says that it has finished because the kubelet evicted it; KubeletEvictedAt is
-	// when, by the kubelet's clock in whole seconds. A pod that the kubelet did not start has the
-	// time of its creation.
-	KubeletEvicted   bool      `json:"-"`
+	// KubeletEvictedAt is when the kubelet evicted the pod, by its clock in whole seconds, and the zero
+	// time where it did not. It reports that only once none of its containers runs any more, and deletes
+	// nothing: the pod stays listed, as finished (k8s.io/kubernetes pkg/kubelet/status/status_manager.go,
+	// mergePodStatus). A pod that the kubelet did not start has the time of its creation.
 	KubeletEvictedAt time.Time `json:"-"`
 	// Started says that the status lists containers. RunningContainers are the runtime's ids of
 	// those that run, init and ephemeral ones included.
@@ -105,20 +73,23 @@ type Pod struct {
 // FromAPI returns what evictd keeps of a pod. It shares the pod's labels, and no other map or list.
 func FromAPI(pod *corev1.Pod) *Pod {
 	p := &Pod{
-		Namespace: pod.Namespace, Name: pod.Name,
-		UID: string(pod.UID), CgroupUID: string(pod.UID),
-		Created:        pod.CreationTimestamp.Time,
-		Priority:       ptr.Deref(pod.Spec.Priority, 0),
-		GraceSeconds:   ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, DefaultGraceSeconds),
-		MemoryRequest:  request(withAllocated(pod), corev1.ResourceMemory),
-		StorageRequest: request(pod, corev1.ResourceEphemeralStorage),
-		Labels:         pod.Labels,
-		LabelsHash:     hashOfLabels(pod.Labels),
-		Evict:          cut(pod.Annotations[rank.Annotation], longestValue),
-		Ready:          isReady(pod),
-		Terminating:    pod.DeletionTimestamp != nil,
-		Finished:       pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
-
+		Pod: rank.Pod{
+			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
+			Created:      pod.CreationTimestamp.Time,
+			Priority:     ptr.Deref(pod.Spec.Priority, 0),
+			GraceSeconds: ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, DefaultGraceSeconds),
+			Labels:       pod.Labels,
+			LabelsHash:   hashOfLabels(pod.Labels),
+			Evict:        cut(pod.Annotations[rank.Annotation], longestValue),
+			Ready:        isReady(pod),
+			Marks: rank.Marks{
+				Terminating: pod.DeletionTimestamp != nil,
+				Finished:    pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+			},
+		},
+		CgroupUID:            string(pod.UID),
+		MemoryRequest:        request(withAllocated(pod), corev1.ResourceMemory),
+		StorageRequest:       request(pod, corev1.ResourceEphemeralStorage),
 		DeletionGraceSeconds: pod.DeletionGracePeriodSeconds,
 
 		Started:           len(pod.Status.ContainerStatuses) > 0,
@@ -131,7 +102,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 		p.GraceSeconds = 1
 	}
 	if p.Finished && kubeletEvicted(&pod.Status) {
-		p.KubeletEvicted, p.KubeletEvictedAt = true, kubeletEvictedAt(pod)
+		p.KubeletEvictedAt = kubeletEvictedAt(pod)
 	}
 	p.markMirror(pod.Annotations)
 	p.markOwned(pod)
@@ -170,26 +141,11 @@ func (p *Pod) markOwned(pod *corev1.Pod) {
 	p.Pinned = isPinned(pod)
 }
 
-// Key returns namespace/name.
-func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
-
 // Facts returns what the ranking knows of the pod, for one resource: everything but Usage
 // and Sampled. A resource that cannot be requested has no request.
 func (p *Pod) Facts(resource rank.Resource, self Self) rank.Pod {
-	facts := rank.Pod{
-		Namespace: p.Namespace, Name: p.Name, UID: p.UID,
-		Created:      p.Created,
-		Priority:     p.Priority,
-		GraceSeconds: p.GraceSeconds,
-		Owner:        p.Owner, OwnerUID: p.OwnerUID, OwnerAPIVersion: p.OwnerAPIVersion,
-		Evict:  p.Evict,
-		Labels: p.Labels, LabelsHash: p.LabelsHash,
-		Ready: p.Ready,
-		Marks: rank.Marks{
-			Mirror: p.Mirror, Self: self.is(p),
-			Terminating: p.Terminating, Finished: p.Finished, DaemonSet: p.DaemonSet, Pinned: p.Pinned,
-		},
-	}
+	facts := p.Pod
+	facts.Self = self.is(p)
 	switch resource {
 	case rank.Memory:
 		facts.Request = p.MemoryRequest

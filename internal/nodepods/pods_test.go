@@ -187,7 +187,7 @@ func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
 	if got := kept.Facts(rank.Memory, nodepods.Self{}).Request; got != 6*mi {
 		t.Errorf("request = %d, want %d: 3Mi allocated, 2Mi sidecar, 1Mi overhead", got, 6*mi)
 	}
-	if kept.Priority != 5 || kept.GraceSeconds != 60 || !kept.Ready || kept.KubeletEvicted || !kept.Started || len(kept.DiskVolumes) != 3 {
+	if kept.Priority != 5 || kept.GraceSeconds != 60 || !kept.Ready || !kept.KubeletEvictedAt.IsZero() || !kept.Started || len(kept.DiskVolumes) != 3 {
 		t.Errorf("the pod is %+v", *kept)
 	}
 }

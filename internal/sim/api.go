@@ -87,8 +87,13 @@ func (n *Node) evictByKubelet(name string) {
 	victim.memory, victim.noCgroup = 0, true
 }
 
-// byKubelet makes a pod one that the kubelet has evicted.
-func byKubelet(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }
+// byKubelet makes a pod one that the kubelet has evicted now.
+func byKubelet(p *corev1.Pod) {
+	p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted"
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, LastTransitionTime: metav1.Now(),
+	})
+}
 
 // Budget implements [execute.Evictor].
 func (n *Node) Budget(_ context.Context, namespace, name string) (evict.Budget, error) {

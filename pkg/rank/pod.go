@@ -24,65 +24,70 @@ func (r Resource) String() string {
 	return [...]string{Memory: "memory", Disk: "ephemeral-storage", Inodes: "inodes", PIDs: "pids"}[r]
 }
 
-// Pod holds the facts that the ranking uses for one pod.
+// Pod holds the facts that the ranking uses for one pod. Its JSON is for records.
 type Pod struct {
 	// Namespace, Name and UID identify the pod. UID is the API server's and the
 	// last key of the order.
-	Namespace, Name, UID string
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
 	// Priority is spec.priority; a pod without one has 0.
-	Priority int32
+	Priority int32 `json:"priority,omitempty"`
 	// Created is when the pod object was created; of two otherwise equal pods the younger is
 	// evicted first, because it has done less work.
-	Created time.Time
+	Created time.Time `json:"created,omitzero"`
 	// Request is the pod's request, in the resource's unit; 0 when it has none or the
 	// resource cannot be requested.
-	Request int64
+	Request int64 `json:"request,omitempty"`
 	// Usage is what the pod uses, in the resource's unit. It is valid only when Sampled.
-	Usage int64
+	Usage int64 `json:"usage,omitempty"`
 	// WorkingSet and Reclaim are two figures of the pod's memory, in bytes: the working set
 	// of its cgroup, and how much its end adds to the kernel's MemAvailable. One of them is
 	// Usage where the resource is Memory; the other does not affect the ranking. They are
 	// valid only when Sampled, and for a disk.
-	WorkingSet, Reclaim int64
+	WorkingSet int64 `json:"workingSet,omitempty"`
+	Reclaim    int64 `json:"reclaim,omitempty"`
 	// Sampled says that Usage was read. A pod whose usage was not read is protected: unknown
 	// is never zero.
-	Sampled bool
+	Sampled bool `json:"sampled,omitempty"`
 	// GraceSeconds is spec.terminationGracePeriodSeconds; 1 where that is negative, as in
-	// the API server.
-	GraceSeconds int64
+	// the API server (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
+	GraceSeconds int64 `json:"gracePeriodSeconds"`
 	// Owner is the controller that created the pod, for example "ReplicaSet/web-5d4"; "" for
 	// a bare pod. OwnerUID is that controller's UID, OwnerAPIVersion the group and version
 	// of its kind, for example "apps/v1".
-	Owner, OwnerUID, OwnerAPIVersion string
+	Owner           string `json:"owner,omitempty"`
+	OwnerUID        string `json:"ownerUID,omitempty"`
+	OwnerAPIVersion string `json:"ownerAPIVersion,omitempty"`
 	// Evict is the value of the pod's annotation [Annotation]; "" is none. It protects the
 	// pod where Rules.Annotated is true.
-	Evict string
-	// Labels are the pod's labels, for Rules.Selected: at least those that it asks for. LabelsHash is
-	// the same for pods with the same labels.
-	Labels     map[string]string
-	LabelsHash uint64
+	Evict string `json:"evict,omitempty"`
+	// Labels are the pod's labels, for Rules.Selected: at least those that it asks for. They must not
+	// be changed. LabelsHash is the same for pods with the same labels, in one process.
+	Labels     map[string]string `json:"labels,omitempty"`
+	LabelsHash uint64            `json:"-"`
 	// Ready says that its condition Ready is true, which is what a PodDisruptionBudget counts.
-	Ready bool
-	// Marks are facts that protect a pod, some of them under any rules.
-	Marks Marks
+	Ready bool `json:"ready,omitempty"`
+
+	Marks
 }
 
-// Marks are facts about a pod that protect it or may protect it.
+// Marks are facts about a pod that protect it or may protect it, some of them under any rules.
 type Marks struct {
 	// Mirror: the API object of a static pod, which the kubelet runs from a file or URL. The API
 	// cannot end that pod; deleting its mirror reclaims nothing.
-	Mirror bool
+	Mirror bool `json:"mirror,omitempty"`
 	// Self: it is evictd.
-	Self bool
+	Self bool `json:"self,omitempty"`
 	// Terminating: it has a deletion timestamp.
-	Terminating bool
-	// Finished: its phase is Succeeded or Failed; none of its processes run.
-	Finished bool
+	Terminating bool `json:"terminating,omitempty"`
+	// Finished: its phase is Succeeded or Failed; none of its processes run, and none is started again.
+	Finished bool `json:"finished,omitempty"`
 	// DaemonSet: a DaemonSet owns it and would create it again on this node.
-	DaemonSet bool
+	DaemonSet bool `json:"daemonSet,omitempty"`
 	// Pinned: a controller created it for this node by spec.nodeName, bypassing the
 	// scheduler, and would create it again on this node.
-	Pinned bool
+	Pinned bool `json:"pinned,omitempty"`
 }
 
 // Key returns namespace/name, as logs and messages write it.
