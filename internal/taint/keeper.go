@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -101,28 +100,27 @@ type Client interface {
 }
 
 // Keeper keeps the node's taints as they are wanted. Its methods may be called from
-// several goroutines; one of them, [Keeper.Run], sends all requests.
+// several goroutines.
 type Keeper struct {
 	nodes    Client
 	node     string
 	recorder Recorder
 	backoff  wait.Backoff  // of attempts that fail
 	changed  chan struct{} // holds one value after a change of what is to be done
+	sending  chan struct{} // holds one value during an attempt
 
-	mu    sync.Mutex // guards all below
-	want  Wanted
-	has   Set           // what the node carries, as far as is known
-	doubt bool          // the last patch got no response: read the node again
-	done  bool          // what is wanted was sent
-	fault error         // why the last attempt at what is wanted failed; nil before it
-	tried chan struct{} // closed by the next attempt that ends
+	mu      sync.Mutex // guards all below
+	want    Wanted
+	done    bool // what is wanted was sent
+	has     Set  // what the node carries, as far as is known
+	unknown bool // an attempt failed, and may have been carried out: read the node again
 }
 
 // New returns a keeper of the taints of a node, by its name, which wants nothing and knows nothing of the
 // node yet. The recorder notes changes.
 func New(nodes Client, node string, recorder Recorder) *Keeper {
 	return &Keeper{
-		nodes: nodes, node: node, recorder: recorder, changed: make(chan struct{}, 1), tried: make(chan struct{}),
+		nodes: nodes, node: node, recorder: recorder, changed: make(chan struct{}, 1), sending: make(chan struct{}, 1),
 		backoff: wait.Backoff{Duration: firstWait, Factor: 2, Cap: longestWait, Steps: math.MaxInt32, Jitter: jitter},
 	}
 }
@@ -133,7 +131,7 @@ func (k *Keeper) Want(w Wanted) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if w != k.want {
-		k.want, k.done, k.fault = w, false, nil
+		k.want, k.done = w, false
 		k.wake()
 	}
 }
@@ -142,7 +140,7 @@ func (k *Keeper) Want(w Wanted) {
 func (k *Keeper) Found(node *corev1.Node) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.has, k.done = on(node.Spec.Taints...), false
+	k.has = on(node.Spec.Taints...)
 	k.wake()
 }
 
@@ -153,32 +151,18 @@ func (k *Keeper) wake() {
 	}
 }
 
-// due reports whether something is to be changed. The lock is held.
-func (k *Keeper) due() bool {
-	w := k.want
-	return k.doubt || !k.done && (w.real(k.has) != k.has || w.DryRun && w.Pressures != 0)
+// due returns what is wanted, and whether a request is to be sent for it: where something is to be changed or
+// found out, and where the node is to be looked at because it carries something.
+func (k *Keeper) due(look bool) (w Wanted, due bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w = k.want
+	asks := w.DryRun && w.Pressures != 0 && !k.done
+	return w, k.unknown || asks || w.real(k.has) != k.has || look && w.real(0) != 0
 }
 
-// Settled waits until the node carries what is wanted. An error says why it does not yet:
-// the last attempt failed, or the context has ended.
-func (k *Keeper) Settled(ctx context.Context) error {
-	for {
-		k.mu.Lock()
-		due, fault, tried := k.due(), k.fault, k.tried
-		k.mu.Unlock()
-		switch {
-		case !due:
-			return nil
-		case fault != nil:
-			return fault
-		}
-		select {
-		case <-tried:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the API server to taint the node: %w", ctx.Err())
-		}
-	}
-}
+// Settled has the node carry what is wanted, and sends nothing where it does. An error says why it may not.
+func (k *Keeper) Settled(ctx context.Context) error { return k.attempt(ctx, false) }
 
 // Run makes the changes until the context ends. What the node carries then stays: the
 // next process finds it. While something is wanted it reads the node once a minute, and
@@ -188,54 +172,51 @@ func (k *Keeper) Run(ctx context.Context) error {
 	timer := time.NewTimer(longestWait)
 	defer timer.Stop()
 	for {
-		k.mu.Lock()
-		want, due := k.want, k.due()
-		k.mu.Unlock()
-		timer.Stop()
-		switch wanted := want.real(0) != 0; {
-		case due || look && wanted:
-			if k.attempt(ctx, want) == nil {
-				backoff, look = k.backoff, false
-				continue
-			}
-			timer.Reset(backoff.Step())
-		case wanted:
+		if k.attempt(ctx, look) == nil {
+			backoff = k.backoff
 			timer.Reset(wait.Jitter(lookEvery, jitter))
+		} else {
+			timer.Reset(backoff.Step())
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-k.changed:
+			look = false
 		case <-timer.C:
 			look = true
 		}
 	}
 }
 
-// attempt sends what is wanted, and notes what became of it.
-func (k *Keeper) attempt(ctx context.Context, w Wanted) error {
+// attempt sends what is wanted where that is due, and notes what the node carries then. It waits for another
+// attempt to end.
+func (k *Keeper) attempt(ctx context.Context, look bool) error {
+	select {
+	case k.sending <- struct{}{}:
+		defer func() { <-k.sending }()
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the API server to taint the node: %w", ctx.Err())
+	}
+	w, due := k.due(look)
+	if !due {
+		return nil
+	}
 	var has Set
 	err := retry.RetryOnConflict(wait.Backoff{Steps: conflictsInARow}, func() (err error) {
 		has, err = k.send(ctx, w)
 		return err
 	})
-	if ctx.Err() != nil {
-		return ctx.Err() // the program ends
-	}
-	if err != nil {
-		k.recorder.Failed(Failure, err)
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case err == nil:
-		k.has, k.doubt, k.done = has, false, w == k.want
-	case w == k.want:
-		k.fault = fmt.Errorf("tainting node %s: %w", k.node, err)
+	if k.unknown = err != nil; !k.unknown {
+		k.has, k.done = has, w == k.want
+		return nil
 	}
-	close(k.tried) // at the end: it unblocks the callers that wait for it
-	k.tried = make(chan struct{})
-	return err
+	if ctx.Err() == nil { // otherwise the caller does not wait any longer
+		k.recorder.Failed(Failure, err)
+	}
+	return fmt.Errorf("tainting node %s: %w", k.node, err)
 }
 
 // send reads the node and changes evictd's taints on it. It returns those that the node carries then. A
@@ -272,15 +253,9 @@ func (k *Keeper) patch(ctx context.Context, node *corev1.Node, set Set, options 
 	if err != nil {
 		return nil, fmt.Errorf("writing the patch: %w", err)
 	}
-	dryRun := len(options.DryRun) > 0
 	after, err := k.nodes.Patch(ctx, node.Name, types.MergePatchType, text, options)
-	switch {
-	case err == nil:
-		k.recorder.Tainted((set &^ before).Keys(), (before &^ set).Keys(), dryRun)
-	case !dryRun && evict.MayBeDone(err):
-		k.mu.Lock()
-		k.doubt = true
-		k.mu.Unlock()
+	if err == nil {
+		k.recorder.Tainted((set &^ before).Keys(), (before &^ set).Keys(), len(options.DryRun) > 0)
 	}
 	return after, err
 }
