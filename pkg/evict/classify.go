@@ -60,10 +60,10 @@ func bounded(text string) string {
 // 404 that is not a Status of the API server, such as a proxy's error page, proves nothing.
 func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && !isForeign(err) }
 
-// MayBeDone reports whether a request that failed may have been carried out: there was no
+// mayBeDone reports whether a request that failed may have been carried out: there was no
 // response, or one that is not the API server's rejection. Its rejection of too many
 // requests may be an error page (see isForeign).
-func MayBeDone(err error) bool {
+func mayBeDone(err error) bool {
 	s, answered := statusOf(err)
 	return !answered || s.Code >= http.StatusInternalServerError || isForeign(err) && s.Code != http.StatusTooManyRequests
 }

@@ -50,7 +50,7 @@ func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	}
 	result.Sent, result.Took = sent, e.now().Sub(sent)
 	if result.Outcome == Unconfirmed {
-		return e.confirm(context.WithoutCancel(ctx), r, result, MayBeDone(err))
+		return e.confirm(context.WithoutCancel(ctx), r, result, mayBeDone(err))
 	}
 	return result
 }
