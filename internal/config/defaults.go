@@ -58,9 +58,7 @@ func Default() *EvictdConfiguration {
 			PinnedPods:      true,
 			PriorityAtLeast: rank.SystemCriticalPriority,
 			Namespaces:      []string{"kube-system"},
-
-			WithinRequests:       WithinRequestsUntilExhaustion,
-			AnnotationNamespaces: []string{},
+			WithinRequests:  WithinRequestsUntilExhaustion,
 		},
 		Limits: Limits{
 			EvictionsPerMinute: 6, PerOwnerPerHour: 5,

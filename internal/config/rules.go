@@ -26,7 +26,6 @@ func (c *EvictdConfiguration) Rules() rank.Rules {
 		Namespaces:      slices.Clone(c.Protect.Namespaces),
 		Queues:          f.queues(nil, c.Queues, nil, 1),
 		Selected:        f.selector(nil, &c.Protect.PodSelector),
-		Annotated:       among(c.Protect.AnnotationNamespaces),
 	}
 }
 

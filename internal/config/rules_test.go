@@ -9,28 +9,6 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-func TestAnnotationNamespaces(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		file      string
-		namespace string
-		want      bool
-	}{
-		{"", "shop", false},
-		{"protect: {annotationNamespaces: []}", "shop", false},
-		{"protect: {annotationNamespaces: null}", "shop", false},
-		{"protect: {annotationNamespaces: [shop]}", "shop", true},
-		{"protect: {annotationNamespaces: [shop]}", "shop-2", false},
-		{"protect: {annotationNamespaces: [other, shop*]}", "shop-2", true},
-		{"protect: {annotationNamespaces: ['*']}", "kube-system", true},
-	} {
-		counts := mustParse(t, head+test.file+"\n").Rules().Annotated
-		if got := counts != nil && counts(test.namespace); got != test.want {
-			t.Errorf("%q: the annotation counts in %s: %t, want %t", test.file, test.namespace, got, test.want)
-		}
-	}
-}
-
 func TestRules(t *testing.T) {
 	t.Parallel()
 	byDefault := Default().Rules()

@@ -152,10 +152,6 @@ type Protect struct {
 	// `never`: they are candidates after the pods that use more than they requested, as in the kubelet.
 	// Unset means `untilExhaustion`.
 	WithinRequests WithinRequests `json:"withinRequests"`
-	// Namespaces in which the annotation `evictd.dev/evict: never` protects a pod; `*` at the end
-	// matches any ending. In all other namespaces the annotation has no effect, because every user who
-	// may write a pod may write it. Unset and `[]` mean none.
-	AnnotationNamespaces []string `json:"annotationNamespaces"`
 }
 
 // Queue is one priority queue: it orders its own pods, and shows its parent the priorities that its

@@ -69,7 +69,6 @@ func (f *faults) protect(path *field.Path, p *Protect) {
 	}
 	oneOf(f, path.Child("withinRequests"), p.WithinRequests, WithinRequestsAlways, WithinRequestsNever, WithinRequestsUntilExhaustion)
 	f.selector(path.Child("podSelector"), &p.PodSelector)
-	f.namespacePatterns(path.Child("annotationNamespaces"), p.AnnotationNamespaces, nil, nil)
 }
 
 func (f *faults) limits(path *field.Path, l *Limits) {

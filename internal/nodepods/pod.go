@@ -80,7 +80,6 @@ func FromAPI(pod *corev1.Pod) *Pod {
 			GraceSeconds: ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, DefaultGraceSeconds),
 			Labels:       pod.Labels,
 			LabelsHash:   hashOfLabels(pod.Labels),
-			Evict:        cut(pod.Annotations[rank.Annotation], longestValue),
 			Ready:        isReady(pod),
 			Marks: rank.Marks{
 				Terminating: pod.DeletionTimestamp != nil,
@@ -199,12 +198,10 @@ func kubeletEvictedAt(pod *corev1.Pod) time.Time {
 }
 
 // What is kept of a pod is bounded, because the API server bounds little of it: mostNames of each
-// kind, longestName bytes of what names an owner or a cgroup, and longestValue of an annotation's
-// value: enough to be recognized, and a tenant can write 256 KiB.
+// kind, and longestName bytes of what names an owner or a cgroup.
 const (
-	mostNames    = 256
-	longestName  = 320
-	longestValue = 32
+	mostNames   = 256
+	longestName = 320
 )
 
 // few returns the first mostNames of a list.

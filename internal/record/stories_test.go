@@ -18,7 +18,6 @@ import (
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -149,16 +148,6 @@ func decisionStories() []story {
 		{"a dry run says why evictd does not act", func(r *rig) {
 			d := one(evict.Result{Outcome: evict.WouldEvict})
 			d.DryRun, d.DryRunWhy = true, "a ConfigMap stops it"
-			r.Decision(d)
-		}},
-		{"an annotation that counts for nothing: the Event tells the owner, the line the runners-up", func(r *rig) {
-			ranked := pods()
-			for i := range ranked {
-				ranked[i].Evict = rank.Never
-			}
-			d := one(evict.Result{Outcome: evict.Evicted})
-			d.Ranking = rank.Order(rank.Memory, ranked, rank.Rules{})
-			d.Attempts[0].Entry = d.Ranking.Candidates[0]
 			r.Decision(d)
 		}},
 		{"figures that read the same say how far they are apart", func(r *rig) {

@@ -19,7 +19,6 @@ func Advice(protection rank.Protection) string {
 		rank.ProtectedPriority:        "A higher protect.priorityAtLeast, or a lower priority of the pod, makes it a candidate.",
 		rank.ProtectedNamespace:       "Its namespace is in protect.namespaces: take it out to make its pods candidates.",
 		rank.ProtectedPodSelector:     "Its labels match protect.podSelector: change the selector or the labels to make it a candidate.",
-		rank.ProtectedAnnotation:      "It is annotated evictd.dev/evict: never, and protect.annotationNamespaces names its namespace: remove either.",
 		rank.ProtectedWithinRequests:  "It uses no more than it requested. With protect.withinRequests: untilExhaustion it becomes a candidate when the node really runs out. With protect.withinRequests: never it would be one now, behind those that use more than they requested.",
 		rank.ProtectedWithinGuarantee: "The pods of that queue use less memory together than it is guaranteed. A smaller queues[].guaranteed makes them candidates; so it does when no other candidate is left.",
 		// What passes.

@@ -51,8 +51,7 @@ type Entry struct {
 	Resource Resource
 	// Protection is why the pod may not be evicted; NotProtected for a candidate.
 	Protection Protection
-	// Detail is one clause that adds to Protection, or says of a candidate that its
-	// annotation is ignored; "" when there is nothing to add.
+	// Detail is one clause that adds to Protection; "" when there is nothing to add.
 	Detail string
 
 	place *place // in the queues; nil without queues
@@ -95,9 +94,6 @@ func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 
 func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
 	e := Entry{Pod: p, Resource: resource, Protection: rules.Protects(p), shown: p.Priority}
-	if e.Protection == NotProtected {
-		e.Detail = rules.ignored(p)
-	}
 	if p.Sampled {
 		e.Exceeds = p.Usage > p.Request
 		e.Over = p.Usage - p.Request

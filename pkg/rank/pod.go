@@ -59,9 +59,6 @@ type Pod struct {
 	Owner           string `json:"owner,omitempty"`
 	OwnerUID        string `json:"ownerUID,omitempty"`
 	OwnerAPIVersion string `json:"ownerAPIVersion,omitempty"`
-	// Evict is the value of the pod's annotation [Annotation]; "" is none. It protects the
-	// pod where Rules.Annotated is true.
-	Evict string `json:"evict,omitempty"`
 	// Labels are the pod's labels, for Rules.Selected: at least those that it asks for. They must not
 	// be changed. LabelsHash is the same for pods with the same labels, in one process.
 	Labels     map[string]string `json:"labels,omitempty"`

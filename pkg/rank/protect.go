@@ -36,9 +36,6 @@ const (
 	ProtectedNamespace Protection = "Namespace"
 	// ProtectedPodSelector: the pod's labels match protect.podSelector.
 	ProtectedPodSelector Protection = "PodSelector"
-	// ProtectedAnnotation: the pod is annotated evictd.dev/evict: never, in a namespace
-	// of protect.annotationNamespaces.
-	ProtectedAnnotation Protection = "Annotation"
 	// ProtectedNoUsageSample: the pod's usage is unknown.
 	ProtectedNoUsageSample Protection = "NoUsageSample"
 	// ProtectedWithinGuarantee: the pods of its queue use less memory than the queue's
@@ -62,7 +59,7 @@ func Protections() []Protection {
 		ProtectedSelf, ProtectedMirrorPod, ProtectedSystemCritical,
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedNoController,
 		ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
-		ProtectedAnnotation, ProtectedNoUsageSample, ProtectedWithinGuarantee,
+		ProtectedNoUsageSample, ProtectedWithinGuarantee,
 		ProtectedWithinRequests, ProtectedReclaimTooSmall, ProtectedBackingOff,
 	}
 }
@@ -85,9 +82,6 @@ type Rules struct {
 	Queues []Queue
 	// Selected protects the pods for whose labels it returns true; nil protects none.
 	Selected func(labels map[string]string) bool
-	// Annotated says in which namespaces the [Annotation] [Never] protects a pod; nil is
-	// none.
-	Annotated func(namespace string) bool
 }
 
 // Protects returns why the pod may not be evicted, or NotProtected.
@@ -134,8 +128,6 @@ func (r *Rules) chosen(p *Pod) Protection {
 		return ProtectedNamespace
 	case r.Selected != nil && r.Selected(p.Labels):
 		return ProtectedPodSelector
-	case p.Evict == Never && r.counts(p.Namespace):
-		return ProtectedAnnotation
 	default:
 		return NotProtected
 	}

@@ -27,13 +27,11 @@ func protectedPods() (map[Protection]Pod, Rules) {
 		ProtectedPriority:       with(func(p *Pod) { p.Priority = 1000000 }),
 		ProtectedNamespace:      with(func(p *Pod) { p.Namespace = "kube-system" }),
 		ProtectedPodSelector:    with(func(p *Pod) { p.Labels = map[string]string{"keep": "me"} }),
-		ProtectedAnnotation:     with(func(p *Pod) { p.Evict = Never }),
 		ProtectedNoUsageSample:  with(func(p *Pod) { p.Sampled = false }),
 	}
 	rules := Rules{
 		DaemonSets: true, BarePods: true, PinnedPods: true, PriorityAtLeast: 1000000, Namespaces: []string{"kube-system"},
-		Selected:  func(labels map[string]string) bool { return labels["keep"] == "me" },
-		Annotated: func(namespace string) bool { return namespace == "shop" },
+		Selected: func(labels map[string]string) bool { return labels["keep"] == "me" },
 	}
 	return pods, rules
 }
@@ -63,7 +61,6 @@ func TestInvariant02NoRulesLiftTheFixedProtections(t *testing.T) {
 	}
 	want := []Protection{
 		ProtectedDaemonSet, ProtectedNoController, ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
-		ProtectedAnnotation,
 	}
 	slices.Sort(want)
 	slices.Sort(lifted)

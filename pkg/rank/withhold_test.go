@@ -116,31 +116,3 @@ func TestWithholdLiftsNoGuarantee(t *testing.T) {
 		}
 	}
 }
-
-func TestAnnotation(t *testing.T) {
-	t.Parallel()
-	allowed := func(namespace string) bool { return namespace == "shop" }
-	const (
-		elsewhere = "its annotation evictd.dev/evict counts for nothing here: protect.annotationNamespaces does not name its namespace"
-		another   = `its annotation evictd.dev/evict counts for nothing: its value is "Never", and only never means anything`
-	)
-	for name, test := range map[string]struct {
-		value, namespace string
-		annotated        func(string) bool
-		want             Protection
-		detail           string
-	}{
-		"never, allowed":         {"never", "shop", allowed, ProtectedAnnotation, ""},
-		"never, elsewhere":       {"never", "other", allowed, NotProtected, elsewhere},
-		"never, allowed nowhere": {"never", "shop", nil, NotProtected, elsewhere},
-		"another value":          {"Never", "shop", allowed, NotProtected, another},
-		"none":                   {"", "other", allowed, NotProtected, ""},
-	} {
-		p := in(test.namespace, pod("p", 300, 100, 0))
-		p.Evict = test.value
-		ranking := Order(Memory, []Pod{p}, Rules{Annotated: test.annotated})
-		if e := append(ranking.Candidates, ranking.Protected...)[0]; e.Protection != test.want || e.Detail != test.detail {
-			t.Errorf("%s: protected as %q, detail %q; want %q, %q", name, e.Protection, e.Detail, test.want, test.detail)
-		}
-	}
-}

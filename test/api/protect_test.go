@@ -173,26 +173,3 @@ func TestPinnedPodsOverTime(t *testing.T) {
 		"pinned": rank.ProtectedPinnedToNode, "replaced": rank.NotProtected, "applied": rank.ProtectedPinnedToNode,
 	})
 }
-
-func TestAnnotationProtectsWhereItIsAllowed(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	annotated := func(value string) func(*corev1.PodTemplateSpec) {
-		return func(template *corev1.PodTemplateSpec) {
-			template.Annotations = map[string]string{"evictd.dev/evict": value}
-		}
-	}
-	bind(w, replica(w, "never", annotated("never")))
-	bind(w, replica(w, "later", annotated("later")))
-	late := replica(w, "late", func(*corev1.PodTemplateSpec) {})
-	bind(w, late)
-	metadata(w, late, map[string]any{"annotations": map[string]any{"evictd.dev/evict": "never"}})
-	elsewhere := rank.Rules{Annotated: func(namespace string) bool { return namespace == "other" }}
-	expectReasons(w, elsewhere, map[string]rank.Protection{
-		"never": rank.NotProtected, "later": rank.NotProtected, "late": rank.NotProtected,
-	})
-	here := rank.Rules{Annotated: func(namespace string) bool { return namespace == w.Namespace }}
-	expectReasons(w, here, map[string]rank.Protection{
-		"never": rank.ProtectedAnnotation, "later": rank.NotProtected, "late": rank.ProtectedAnnotation,
-	})
-}
