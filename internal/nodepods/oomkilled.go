@@ -1,10 +1,6 @@
 package nodepods
 
-import (
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // reasonOOMKilled is what container runtimes report of a container whose process the kernel
 // has killed for want of memory.
@@ -14,8 +10,6 @@ const reasonOOMKilled = "OOMKilled"
 type OOMKilled struct {
 	// Container is its name. ID is the runtime's, which no other start of it has.
 	Container, ID string
-	// Finished is when it ended, in UTC; the zero time where the runtime does not say.
-	Finished time.Time
 }
 
 // oomKilledIn returns the containers that a pod's status reports as killed: each by its last end
@@ -27,7 +21,7 @@ func oomKilledIn(status *corev1.PodStatus) []OOMKilled {
 	for s := range statuses(status) {
 		for _, ended := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 			if ended != nil && ended.Reason == reasonOOMKilled {
-				killed = append(killed, OOMKilled{s.Name, ended.ContainerID, ended.FinishedAt.UTC()})
+				killed = append(killed, OOMKilled{s.Name, ended.ContainerID})
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package nodepods
 
 import (
-	"bytes"
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,18 +26,12 @@ func isPinned(pod *corev1.Pod) bool {
 	return false
 }
 
-// hasNodeName reports whether the fields have spec.nodeName. Few fields contain the words, so most
-// are not parsed. A label or a port may have that name too, so the words alone are no proof. Fields
-// that cannot be parsed count as without it.
+// hasNodeName reports whether the fields have spec.nodeName. Those that cannot be parsed count as without it.
 func hasNodeName(fields []byte) bool {
-	const spec, nodeName = "f:spec", "f:nodeName"
-	if !bytes.Contains(fields, []byte(`"`+nodeName+`"`)) {
+	var all, spec map[string]json.RawMessage // not a struct, whose names match in any case
+	if json.Unmarshal(fields, &all) != nil || json.Unmarshal(all["f:spec"], &spec) != nil {
 		return false
 	}
-	var top, inner map[string]json.RawMessage
-	if json.Unmarshal(fields, &top) != nil || json.Unmarshal(top[spec], &inner) != nil {
-		return false
-	}
-	_, owned := inner[nodeName]
+	_, owned := spec["f:nodeName"]
 	return owned
 }

@@ -1,7 +1,6 @@
 package nodepods
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -58,28 +57,6 @@ func TestPinned(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The quick look finds what a full parse finds.
-func FuzzNodeName(f *testing.F) {
-	f.Add(`{"f:spec":{"f:nodeName":{}}}`)
-	f.Add(`{"f:metadata":{"f:labels":{"f:nodeName":{}}},"f:spec":{}}`)
-	f.Add(`{"f:spec":{"f:nodeName"`)
-	f.Add(`{"f:spec":null,"f:nodeName":{}}`)
-	f.Fuzz(func(t *testing.T, fields string) {
-		var parsed map[string]any
-		want := false
-		if json.Unmarshal([]byte(fields), &parsed) == nil {
-			spec, _ := parsed["f:spec"].(map[string]any)
-			_, want = spec["f:nodeName"]
-		}
-		if strings.Contains(fields, `\u`) {
-			t.Skip("the API server escapes no plain character")
-		}
-		if got := hasNodeName([]byte(fields)); got != want {
-			t.Errorf("%q: %t, want %t", fields, got, want)
-		}
-	})
 }
 
 // BenchmarkFromAPI converts the pod of one event, with managed fields as those of a

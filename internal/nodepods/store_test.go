@@ -18,7 +18,7 @@ func TestOOMKillsAreToldOnce(t *testing.T) {
 	const at = 1000
 	ended := func(second int64) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			Reason: reasonOOMKilled, ContainerID: fmt.Sprintf("containerd://%d", second), FinishedAt: metav1.NewTime(time.Unix(second, 0)),
+			Reason: reasonOOMKilled, ContainerID: fmt.Sprintf("containerd://%d", second),
 		}}
 	}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
@@ -34,7 +34,11 @@ func TestOOMKillsAreToldOnce(t *testing.T) {
 		if p.Key() != "shop/greedy" || k.Container != "main" {
 			t.Errorf("told of %s, %s", p.Key(), k.Container)
 		}
-		told = append(told, k.Finished.Unix())
+		var second int64
+		if _, err := fmt.Sscanf(k.ID, "containerd://%d", &second); err != nil {
+			t.Errorf("told of %q", k.ID)
+		}
+		told = append(told, second)
 	}}).store.Load()
 	for _, step := range []struct {
 		name   string
