@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
+	"path"
 
 	"github.com/evictd/evictd/internal/record"
 )
@@ -37,31 +37,22 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the transport below, which client-go looks for.
 func (c *counting) WrappedRoundTripper() http.RoundTripper { return c.inner }
 
-// kindOf returns the kind of a request.
+// kindOf returns the kind of a request. Namespaces and pods may have the names of resources.
 func kindOf(r *http.Request) string {
-	read, path := r.Method == http.MethodGet, r.URL.Path
-	resource, subresource := resourceOf(path)
+	name, parent := path.Base(r.URL.Path), path.Base(path.Dir(r.URL.Path))
+	read, creates := r.Method == http.MethodGet, r.Method == http.MethodPost
 	switch {
-	case subresource == "eviction":
-		return record.RequestEviction
-	case resource == "events":
-		return record.RequestEvent
 	case read && r.URL.Query().Has("watch"):
 		return record.RequestWatch
-	case read && strings.HasSuffix(path, "/pods"):
+	case read && name == "pods":
 		return record.RequestList
 	case read:
 		return record.RequestGet
+	case creates && name == "eviction":
+		return record.RequestEviction
+	case creates && name == "events", parent == "events":
+		return record.RequestEvent
 	default:
 		return record.RequestOther
 	}
-}
-
-// resourceOf returns the resource that a path names within a namespace, "" where it names
-// none: .../namespaces/shop/pods/web/eviction. Namespaces and pods may have the names of
-// resources.
-func resourceOf(path string) (resource, subresource string) {
-	_, inside, _ := strings.Cut(path, "/namespaces/")
-	parts := append(strings.Split(inside, "/"), "", "", "")
-	return parts[1], parts[3]
 }

@@ -102,7 +102,6 @@ func objects(t *testing.T) http.HandlerFunc {
 func objectFor(r *http.Request) runtime.Object {
 	named := metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "9"}
 	pod := corev1.Pod{ObjectMeta: named, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
-	resource, subresource := resourceOf(r.URL.Path)
 	switch path := r.URL.Path; {
 	case r.URL.Query().Has("watch"):
 		return &pod
@@ -110,11 +109,11 @@ func objectFor(r *http.Request) runtime.Object {
 		return &corev1.PodList{Items: []corev1.Pod{pod}}
 	case path == "/api/v1/nodes/n":
 		return &corev1.Node{ObjectMeta: named, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: "b"}}}
-	case resource == "events" || path == "/api/v1/events":
+	case strings.Contains(path, "/events"):
 		return &corev1.Event{ObjectMeta: named, Count: 3}
-	case resource == "poddisruptionbudgets":
+	case strings.Contains(path, "/poddisruptionbudgets/"):
 		return &policyv1.PodDisruptionBudget{ObjectMeta: named, Status: policyv1.PodDisruptionBudgetStatus{DesiredHealthy: 2}}
-	case resource == "pods" && subresource == "" && r.Method == http.MethodGet:
+	case strings.Contains(path, "/pods/") && r.Method == http.MethodGet:
 		return &pod
 	default:
 		return &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated}
