@@ -46,11 +46,16 @@ func (f *faults) queues(path *field.Path, queues []Queue, above []string, level 
 			inherited = q.Namespaces
 		}
 		one.Queues = f.queues(at.Child("queues"), q.Queues, inherited, level+1)
-		if ranked = append(ranked, one); !one.ByLabels {
+		if ranked = append(ranked, one); !byLabels(q) {
 			taken = append(taken, q.Namespaces...)
 		}
 	}
 	return ranked
+}
+
+// byLabels reports whether labels choose among the pods of the queue's namespaces.
+func byLabels(q *Queue) bool {
+	return q.PodSelector != nil && len(q.PodSelector.MatchLabels)+len(q.PodSelector.MatchExpressions) > 0
 }
 
 // queue returns one queue without those below, and checks what chooses and ranks its pods. What is not valid
@@ -63,7 +68,6 @@ func (f *faults) queue(path *field.Path, q *Queue) rank.Queue {
 	ranked := rank.Queue{
 		Name:             q.Name,
 		Holds:            both(among(q.Namespaces), selected),
-		ByLabels:         selected != nil,
 		GuaranteedMemory: f.guaranteed(path.Child("guaranteed"), q.Guaranteed),
 	}
 	f.properties(path.Child("properties"), q.Properties, &ranked)

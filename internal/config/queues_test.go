@@ -19,10 +19,10 @@ queues:
 `)
 	queues := c.Rules().Queues
 	a, batch, group := queues[0], queues[0].Queues[0], queues[1]
-	if !a.Fence || a.Offset != -100 || a.IgnorePriority || a.GuaranteedMemory != 8<<30 || a.ByLabels {
+	if !a.Fence || a.Offset != -100 || a.IgnorePriority || a.GuaranteedMemory != 8<<30 {
 		t.Errorf("queue a: %+v", a)
 	}
-	if batch.Fence || batch.Offset != 0 || !batch.IgnorePriority || !batch.ByLabels {
+	if batch.Fence || batch.Offset != 0 || !batch.IgnorePriority {
 		t.Errorf("queue batch: %+v", batch)
 	}
 	if group.Holds != nil || len(group.Queues) != 1 {

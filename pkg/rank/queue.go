@@ -15,8 +15,6 @@ type Queue struct {
 	// Holds reports whether a pod with that namespace and those labels belongs to this
 	// queue. Parents are checked first. nil: the pods that a queue below holds.
 	Holds func(namespace string, labels map[string]string) bool
-	// ByLabels says that Holds uses labels; otherwise its result is cached by namespace.
-	ByLabels bool
 	// Fence hides the priorities inside: to its parent every pod of the queue has priority 0
 	// plus Offset (priority.policy: fence).
 	Fence bool
@@ -51,45 +49,20 @@ type level struct {
 	sheltered bool     // it, or one above, uses less than its guarantee
 }
 
-// forest maps pods to queues.
-type forest struct {
-	root     *level
-	byLabels bool
-	known    map[string]*level // by namespace, where no queue uses labels
-}
-
-func newForest(queues []Queue) *forest {
-	f := &forest{root: &level{path: Root}, known: map[string]*level{}}
-	f.grow(f.root, queues)
-	return f
-}
-
-func (f *forest) grow(parent *level, queues []Queue) {
+// grow adds the queues below.
+func (l *level) grow(queues []Queue) *level {
 	for i := range queues {
 		q := &queues[i]
-		l := &level{
-			queue: q, path: parent.path + "." + q.Name, parent: parent, depth: parent.depth + 1,
-			ignore: parent.ignore || q.IgnorePriority,
+		below := &level{
+			queue: q, path: l.path + "." + q.Name, parent: l, depth: l.depth + 1,
+			ignore: l.ignore || q.IgnorePriority,
 		}
-		f.byLabels = f.byLabels || q.ByLabels
-		parent.below = append(parent.below, l)
-		f.grow(l, q.Queues)
-	}
-}
-
-// of returns the deepest queue that holds the pod.
-func (f *forest) of(p *Pod) *level {
-	if f.byLabels {
-		return f.root.deepest(p)
-	}
-	l, found := f.known[p.Namespace]
-	if !found {
-		l = f.root.deepest(p)
-		f.known[p.Namespace] = l
+		l.below = append(l.below, below.grow(q.Queues))
 	}
 	return l
 }
 
+// deepest returns the deepest queue that holds the pod.
 func (l *level) deepest(p *Pod) *level {
 	for _, below := range l.below {
 		if below.holds(p) {
@@ -132,8 +105,8 @@ func (e *Entry) EffectivePriority() int32 {
 
 // place finds a pod's queue and the priority that each queue from there to the root sees,
 // and adds the pod's usage to these queues.
-func (f *forest) place(p *Pod) *place {
-	l := f.of(p)
+func (l *level) place(p *Pod) *place {
+	l = l.deepest(p)
 	found := &place{level: l, seen: make([]int32, l.depth+1)}
 	priority := p.Priority
 	if l.ignore {
@@ -229,18 +202,18 @@ func meeting(x, y *level) int {
 // orderByQueues returns the candidates in the order of the queues. Candidates that a
 // guarantee shelters become protected.
 func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry {
-	f := newForest(queues)
+	root := (&level{path: Root}).grow(queues)
 	for i := range entries {
-		entries[i].place = f.place(entries[i].Pod)
+		entries[i].place = root.place(entries[i].Pod)
 	}
 	if resource == Memory {
-		f.root.shelter()
+		root.shelter()
 		protectSheltered(entries)
 	}
 	for _, e := range entriesOf(entries, true) {
 		e.place.level.own = append(e.place.level.own, e)
 	}
-	return f.root.order()
+	return root.order()
 }
 
 // protectSheltered protects the pods of sheltered queues while there is another candidate.

@@ -107,7 +107,7 @@ func TestQueues(t *testing.T) {
 
 func TestPodsBelongToTheDeepestQueue(t *testing.T) {
 	t.Parallel()
-	batch := Queue{Name: "batch", ByLabels: true, Holds: func(_ string, labels map[string]string) bool { return labels["kind"] == "batch" }}
+	batch := Queue{Name: "batch", Holds: func(_ string, labels map[string]string) bool { return labels["kind"] == "batch" }}
 	queues := []Queue{
 		{Name: "group", Queues: []Queue{tenant("a", below(batch)), tenant("b")}},
 		{Name: "group2", Queues: []Queue{tenant("c")}},
