@@ -191,7 +191,7 @@ func stopNamespace() string { return cmp.Or(self().Namespace, "evictd") }
 // actingBy returns whether evictd acts, by a configuration and by what is known now. Only the loop
 // asks, by the configuration that it has in force.
 func (d *daemon) actingBy(c *config.EvictdConfiguration) acting.State {
-	s := d.acting.Of(acting.Configuration{DryRun: c.DryRun, Flag: d.flags.dryRun})
+	s := d.acting.Of(c.DryRun, d.flags.dryRun)
 	if !s.Reason.Unknown() {
 		d.actingKnown.Store(true)
 	}

@@ -49,21 +49,15 @@ func (s State) String() string {
 	return "evictd does not act: " + s.Why
 }
 
-// Configuration is what the configuration says about acting.
-type Configuration struct {
-	// DryRun is the field of the file, Flag is --dry-run.
-	DryRun, Flag bool
-}
-
-// Of returns whether an agent with that configuration acts now.
-func (a *Acting) Of(c Configuration) State {
+// Of returns whether an agent acts now, by dryRun of its configuration and --dry-run.
+func (a *Acting) Of(dryRun, flag bool) State {
 	stop := a.state()
 	switch {
 	case stop.Reason == Stopped:
 		return stop
-	case c.Flag:
+	case flag:
 		return State{Reason: Configured, Why: "--dry-run is set"}
-	case c.DryRun:
+	case dryRun:
 		return State{Reason: Configured, Why: "dryRun is true in its configuration"}
 	default:
 		return stop

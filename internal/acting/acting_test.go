@@ -116,8 +116,8 @@ func want(t *testing.T, s State, reason Reason, parts ...string) {
 func TestNothingIsKnownAtTheStart(t *testing.T) {
 	t.Parallel()
 	a := New(&api{}, "evictd", time.Now)
-	want(t, a.Of(Configuration{}), StopUnknown, "not known yet", "evictd/evictd-stop")
-	if do := a.Of(Configuration{}).Do; do != "" {
+	want(t, a.Of(false, false), StopUnknown, "not known yet", "evictd/evictd-stop")
+	if do := a.Of(false, false).Do; do != "" {
 		t.Errorf("an answer that is awaited needs nothing to be done: %q", do)
 	}
 }
@@ -128,24 +128,24 @@ func TestConfigMapStopsAndItsEndResumes(t *testing.T) {
 		server := &api{}
 		a := start(t, server)
 		synctest.Wait()
-		want(t, a.Of(Configuration{}), Acts)
+		want(t, a.Of(false, false), Acts)
 		<-a.Changed()
 
 		server.change(func() { server.watches.Add(stopFor("bad\nrules")) })
-		want(t, a.Of(Configuration{}), Stopped, `ConfigMap evictd/evictd-stop stops it: "bad\nrules"`, "delete ConfigMap")
+		want(t, a.Of(false, false), Stopped, `ConfigMap evictd/evictd-stop stops it: "bad\nrules"`, "delete ConfigMap")
 		select {
 		case <-a.Changed():
 		default:
 			t.Error("the loop is not woken")
 		}
 		server.change(func() { server.watches.Modify(stopFor("")) })
-		want(t, a.Of(Configuration{}), Stopped, "gives no reason")
+		want(t, a.Of(false, false), Stopped, "gives no reason")
 		server.change(func() { server.watches.Delete(stopFor("")) })
-		want(t, a.Of(Configuration{}), Acts)
+		want(t, a.Of(false, false), Acts)
 		other := stopFor("")
 		other.Name = "another"
 		server.change(func() { server.watches.Add(other) })
-		want(t, a.Of(Configuration{}), Acts)
+		want(t, a.Of(false, false), Acts)
 	})
 }
 
@@ -166,18 +166,18 @@ func TestWithoutTheRightNoAgentActs(t *testing.T) {
 		server := &api{fault: forbidden()}
 		a := start(t, server)
 		synctest.Wait()
-		said := a.Of(Configuration{})
+		said := a.Of(false, false)
 		want(t, said, StopUnknown, "may not watch", "apply the Role")
 		time.Sleep(10 * time.Minute)
-		if again := a.Of(Configuration{}); again != said {
+		if again := a.Of(false, false); again != said {
 			t.Errorf("%+v, then %+v", said, again)
 		}
-		want(t, a.Of(Configuration{DryRun: true}), Configured) // it would not act anyway
+		want(t, a.Of(true, false), Configured) // it would not act anyway
 
 		server.change(func() { server.fault = nil })
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		want(t, a.Of(Configuration{}), Acts)
+		want(t, a.Of(false, false), Acts)
 	})
 }
 
@@ -195,12 +195,12 @@ func TestWithoutAnAPIServerTheLastStateHolds(t *testing.T) {
 				server.watches.Stop()
 			})
 			time.Sleep(time.Hour)
-			want(t, a.Of(Configuration{}), name)
+			want(t, a.Of(false, false), name)
 
 			server.change(func() { server.fault, server.stop = nil, stopFor("made meanwhile") })
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
-			want(t, a.Of(Configuration{}), Stopped, "made meanwhile")
+			want(t, a.Of(false, false), Stopped, "made meanwhile")
 		})
 	}
 }
@@ -218,9 +218,9 @@ func TestLastStateOfARefusedWatchEnds(t *testing.T) {
 			server.watches.Stop()
 		})
 		time.Sleep(refusedFor - 5*time.Second)
-		want(t, a.Of(Configuration{}), Acts)
+		want(t, a.Of(false, false), Acts)
 		time.Sleep(10 * time.Second)
-		want(t, a.Of(Configuration{}), StopUnknown, "may not watch")
+		want(t, a.Of(false, false), StopUnknown, "may not watch")
 	})
 }
 
@@ -232,9 +232,9 @@ func TestOrderOfReasons(t *testing.T) {
 		server := &api{stop: stopFor("x")}
 		a := start(t, server)
 		synctest.Wait()
-		want(t, a.Of(Configuration{DryRun: true}), Stopped)
+		want(t, a.Of(true, false), Stopped)
 		server.change(func() { server.watches.Delete(stopFor("x")) })
-		want(t, a.Of(Configuration{DryRun: true}), Configured, "dryRun is true")
-		want(t, a.Of(Configuration{Flag: true, DryRun: true}), Configured, "--dry-run")
+		want(t, a.Of(true, false), Configured, "dryRun is true")
+		want(t, a.Of(true, true), Configured, "--dry-run")
 	})
 }
