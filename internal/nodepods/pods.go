@@ -47,8 +47,8 @@ type Options struct {
 	NodeName string
 	// Now is the clock.
 	Now func() time.Time
-	// LabelKeys are the keys of the labels that are needed: a pod may have more labels than evictd
-	// has memory. Nil keeps all labels. See [Pods.KeepLabels].
+	// LabelKeys are the keys of the labels that are kept: a pod may have more labels than evictd
+	// has memory. See [Pods.KeepLabels].
 	LabelKeys []string
 	// OnError receives the error of every list or watch that was refused or not answered; nil ignores
 	// them. It is called on the watch's goroutine and must not block. The reflector tries again after a
@@ -111,7 +111,7 @@ func (p *Pods) follow(ctx context.Context) {
 // not synced until they are.
 func (p *Pods) KeepLabels(keys []string) {
 	before := p.store.Load()
-	if before.keys == nil || before.keys.HasAll(keys...) {
+	if before.keys.HasAll(keys...) {
 		return
 	}
 	fresh := p.newStore(keys)

@@ -173,7 +173,7 @@ func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
 	t.Parallel()
 	full := fullPod("web")
 	client := fake.NewClientset(full)
-	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time.Now})
+	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time.Now, LabelKeys: []string{"app"}})
 	eventually(t, "first list", pods.Synced)
 	kept := named(t, pods, "web")
 	if text := fmt.Sprintf("%+v", *kept); strings.Contains(text, "SECRET") || strings.Contains(text, "10.9.8.7") ||

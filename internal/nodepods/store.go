@@ -18,17 +18,13 @@ type store struct {
 	cache.Store // of *Pod
 
 	of     *Pods
-	keys   sets.Set[string] // of the labels that are kept; nil keeps all
+	keys   sets.Set[string] // of the labels that are kept
 	synced atomic.Bool      // it has taken a list
 }
 
 // newStore returns an empty store.
 func (p *Pods) newStore(keys []string) *store {
-	s := &store{Store: cache.NewStore(keyOf), of: p}
-	if keys != nil {
-		s.keys = sets.New(keys...)
-	}
-	return s
+	return &store{Store: cache.NewStore(keyOf), of: p, keys: sets.New(keys...)}
 }
 
 // keyOf returns namespace/name of a [Pod] or of the API server's.
@@ -52,12 +48,10 @@ func (s *store) keep(object any) (*Pod, error) {
 		return object, nil
 	case *corev1.Pod:
 		kept := FromAPI(object)
-		if s.keys != nil {
-			kept.Labels = map[string]string{}
-			for key := range s.keys {
-				if value, has := object.Labels[key]; has {
-					kept.Labels[key] = value
-				}
+		kept.Labels = map[string]string{}
+		for key := range s.keys {
+			if value, has := object.Labels[key]; has {
+				kept.Labels[key] = value
 			}
 		}
 		return kept, nil

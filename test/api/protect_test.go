@@ -69,7 +69,7 @@ func informed(w *evictdtest.World, encoding string) func(context.Context) []*nod
 	credentials := evictdtest.Unlimited()
 	credentials.ContentConfig = rest.ContentConfig{ContentType: encoding}
 	client := evictdtest.Client(w.T, credentials)
-	pods := nodepods.New(client.CoreV1().Pods(metav1.NamespaceAll), nodepods.Options{NodeName: w.Node, Now: time.Now})
+	pods := nodepods.New(client.CoreV1().Pods(metav1.NamespaceAll), nodepods.Options{NodeName: w.Node, Now: time.Now, LabelKeys: []string{"app"}})
 	ctx, stop := context.WithCancel(w.T.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- pods.Run(ctx) }()
