@@ -3,7 +3,6 @@ package status
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -135,7 +134,7 @@ func (d *Document) backsOff(e *rank.Entry) rank.Protection {
 			e.Detail = text
 			return rank.ProtectedBackingOff
 		case b.Of == OfOwner && b.UID == e.Pod.OwnerUID:
-			e.Detail = strings.TrimPrefix(e.Detail+"; not evicted yet: "+text, "; ")
+			e.Detail = "not evicted yet: " + text
 		}
 	}
 	return rank.NotProtected

@@ -30,14 +30,7 @@ const (
 
 // String returns the definition as the configuration writes it.
 func (d MemoryDefinition) String() string {
-	switch d {
-	case Kernel:
-		return "kernel"
-	case WorkingSet:
-		return "workingSet"
-	default:
-		return fmt.Sprintf("MemoryDefinition(%d)", uint8(d))
-	}
+	return [...]string{Kernel: "kernel", WorkingSet: "workingSet"}[d]
 }
 
 // Options say what Open reads, and from where.
@@ -121,11 +114,6 @@ func open(options Options, sys system) (*Node, error) {
 
 // prepare finds the sources and reads each once. That of memory.stall, which needs the time, comes last.
 func (n *Node) prepare() error {
-	for _, signal := range n.options.Signals {
-		if int(signal) >= SignalCount {
-			return fmt.Errorf("unknown signal %s", signal)
-		}
-	}
 	for _, find := range []func() error{n.findMemory, n.findFilesystems, n.findPIDs} {
 		if err := find(); err != nil {
 			return err

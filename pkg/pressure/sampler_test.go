@@ -276,7 +276,6 @@ func TestOpenRefuses(t *testing.T) {
 		"no such kubepods":                     {v1Tree(), Options{Kubepods: "/other", Signals: []Signal{AllocatableMemoryAvailable}}, []string{"allocatableMemory.available", "memory/other"}},
 		"no kubelet":                           {without("var/lib/kubelet"), wants(NodeFSAvailable), []string{"nodefs", "var/lib/kubelet"}},
 		"no limits of PIDs":                    {without("proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"), wants(PIDAvailable), []string{"pid.available", "proc/sys/kernel"}},
-		"no such signal":                       {v1Tree(), wants(200), []string{"unknown signal"}},
 	} {
 		tc.options.HostRoot = tc.node.Plant(t)
 		_, err := open(tc.options, fakeSystem())

@@ -153,12 +153,7 @@ func ParseSignal(name string) (Signal, error) {
 }
 
 // String returns the signal's name as the configuration writes it.
-func (s Signal) String() string {
-	if s >= signalCount {
-		return fmt.Sprintf("Signal(%d)", uint8(s))
-	}
-	return s.row().name
-}
+func (s Signal) String() string { return s.row().name }
 
 // MarshalText writes the signal's name: its number changes when a signal is added.
 func (s Signal) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
