@@ -122,7 +122,7 @@ func (a *Agent) putActing(now acting.State, cause string) {
 		a.cooldown.ForgetDryRuns()
 		a.incidents.ForgetDryRuns()
 	}
-	a.note(a.victims.Adopt(a.policy.MemoryAvailable, a.policy.DryRun))
+	a.note(a.victims.Adopt(a.policy.DryRun))
 	a.cooldown.SetLimits(a.policy.Limits)
 }
 

@@ -71,8 +71,8 @@ type Situation struct {
 	Others  []InDoubt
 
 	Cooldown Cooldown
-	// UnknownUntil is until when a victim may be in flight of which nothing is known; the zero time
-	// where all is known.
+	// UnknownUntil is until when a victim may be in flight of which nothing is known; long ago where all
+	// is known.
 	UnknownUntil time.Time
 	// KubeletLine is where the kubelet evicts at once, see [Policy.KubeletLine]; 0 where that is not known.
 	KubeletLine int64

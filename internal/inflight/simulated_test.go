@@ -68,6 +68,6 @@ func TestSimulatedVictims(t *testing.T) {
 	n.holds, n.unread = nil, errors.New("planted")
 	tracker.Simulate(t.Context(), at(time.Minute))
 	counts(7)
-	tracker.Adopt(pressure.Kernel, false)
+	tracker.Adopt(false)
 	counts(0)
 }

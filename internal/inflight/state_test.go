@@ -78,7 +78,7 @@ func TestDryRunsVictimsEndWithItAfterARestart(t *testing.T) {
 	if !next.Terminates("a") || !next.Simulated("ended") {
 		t.Errorf("restored: %+v, want both victims of the dry run", next.Export())
 	}
-	if next.Adopt(pressure.Kernel, false); len(next.Export().Victims) > 0 {
+	if next.Adopt(false); len(next.Export().Victims) > 0 {
 		t.Error("the dry run's victims outlived it")
 	}
 }

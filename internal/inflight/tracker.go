@@ -48,7 +48,6 @@ type Options struct {
 // Tracker follows the pods in flight. It belongs to one goroutine.
 type Tracker struct {
 	options Options
-	memory  pressure.MemoryDefinition
 	dryRun  bool
 	listed  map[string]*nodepods.Pod // by UID, once for a tick; nil before
 
@@ -74,20 +73,17 @@ func New(options Options) *Tracker {
 	return &Tracker{options: options, reclaims: map[string]*reclaim{}}
 }
 
-// Adopt changes how memory.available is measured, and whether evictd acts. What was measured otherwise
-// does not count, and once evictd evicts for real no victim of a dry run is in flight. It reports whether
-// a dry run has ended.
-func (t *Tracker) Adopt(memory pressure.MemoryDefinition, dryRun bool) (ended bool) {
-	ended = t.dryRun && !dryRun
-	if t.memory != memory {
-		for _, r := range t.reclaims {
-			r.held = 0
-		}
+// Adopt takes another policy. Memory may be measured in another way from then on, so that what was measured
+// before does not count, and once evictd evicts for real no victim of a dry run is in flight. It reports
+// whether a dry run has ended.
+func (t *Tracker) Adopt(dryRun bool) (ended bool) {
+	for _, r := range t.reclaims {
+		r.held = 0
 	}
+	ended, t.dryRun = t.dryRun && !dryRun, dryRun
 	if !dryRun {
 		t.drop(func(v *decide.Victim) bool { return v.DryRun })
 	}
-	t.memory, t.dryRun = memory, dryRun
 	return ended
 }
 
@@ -95,11 +91,8 @@ func (t *Tracker) Adopt(memory pressure.MemoryDefinition, dryRun bool) (ended bo
 func (t *Tracker) StartUnknown(now time.Time) { t.unknown = now }
 
 // UnknownUntil returns until when a victim may be in flight of which nothing is known, because it
-// ended before the start; the zero time where all is known.
+// ended before the start; long ago where all is known.
 func (t *Tracker) UnknownUntil(signal pressure.Signal) time.Time {
-	if t.unknown.IsZero() {
-		return time.Time{}
-	}
 	return t.unknown.Add(decide.ReturnsWithin(signal))
 }
 

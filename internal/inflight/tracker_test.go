@@ -117,7 +117,7 @@ func TestVictimsOfADryRun(t *testing.T) {
 	if got := tracker.All(); len(got) != 2 || got[0].DryRun {
 		t.Errorf("in flight: %+v, want the real one and the other", got)
 	}
-	tracker.Adopt(pressure.Kernel, false)
+	tracker.Adopt(false)
 	if tracker.Terminates("dry") || !tracker.Terminates("a") {
 		t.Errorf("in flight: %+v, want the real one alone", tracker.All())
 	}
