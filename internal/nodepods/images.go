@@ -59,7 +59,7 @@ func imageKeys(pod *corev1.Pod) []uint64 {
 			names = append(names, image.Reference)
 		}
 	}
-	for s := range statuses(&pod.Status) {
+	for _, s := range statuses(&pod.Status) {
 		names = append(names, s.Image, s.ImageID)
 	}
 	var keys []uint64

@@ -18,7 +18,7 @@ type OOMKilled struct {
 // container's first one lives on is not reported there.
 func oomKilledIn(status *corev1.PodStatus) []OOMKilled {
 	var killed []OOMKilled
-	for s := range statuses(status) {
+	for _, s := range statuses(status) {
 		for _, ended := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 			if ended != nil && ended.Reason == reasonOOMKilled {
 				killed = append(killed, OOMKilled{s.Name, ended.ContainerID})

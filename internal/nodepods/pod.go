@@ -2,7 +2,6 @@ package nodepods
 
 import (
 	"hash/maphash"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -100,7 +99,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 	if p.GraceSeconds < 0 {
 		p.GraceSeconds = 1
 	}
-	if p.Finished && kubeletEvicted(&pod.Status) {
+	if p.Finished {
 		p.KubeletEvictedAt = kubeletEvictedAt(pod)
 	}
 	p.markMirror(pod.Annotations)
@@ -179,22 +178,21 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// kubeletEvicted reports whether the kubelet has evicted a pod that has finished. It writes
-// phase Failed and reason Evicted; of a pod whose containers ended with 0 it writes Succeeded
-// in the end, and only the condition DisruptionTarget stays.
-func kubeletEvicted(status *corev1.PodStatus) bool {
-	return status.Reason == reasonEvicted || slices.ContainsFunc(status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet
-	})
-}
-
+// kubeletEvictedAt returns when the kubelet evicted a pod that has finished; the zero time where it did not. It
+// writes phase Failed and reason Evicted; of a pod whose containers ended with 0 it writes Succeeded in the
+// end, and only the condition DisruptionTarget stays.
 func kubeletEvictedAt(pod *corev1.Pod) time.Time {
+	at, evicted := pod.CreationTimestamp.Time, pod.Status.Reason == reasonEvicted
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
-			return c.LastTransitionTime.Time
+			at = c.LastTransitionTime.Time
+			evicted = evicted || c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet
 		}
 	}
-	return pod.CreationTimestamp.Time
+	if !evicted {
+		return time.Time{}
+	}
+	return at
 }
 
 // What is kept of a pod is bounded, because the API server bounds little of it: mostNames of each
@@ -232,23 +230,13 @@ func hashOfLabels(labels map[string]string) (hash uint64) {
 }
 
 // statuses returns the statuses of all containers, init and ephemeral ones included.
-func statuses(status *corev1.PodStatus) iter.Seq[*corev1.ContainerStatus] {
-	return func(yield func(*corev1.ContainerStatus) bool) {
-		for _, some := range [][]corev1.ContainerStatus{
-			status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
-		} {
-			for i := range some {
-				if !yield(&some[i]) {
-					return
-				}
-			}
-		}
-	}
+func statuses(status *corev1.PodStatus) []corev1.ContainerStatus {
+	return slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses)
 }
 
 func runningContainers(status *corev1.PodStatus) []string {
 	var ids []string
-	for s := range statuses(status) {
+	for _, s := range statuses(status) {
 		// "containerd://<id>"; the runtime's name does not matter.
 		if _, id, found := strings.Cut(s.ContainerID, "://"); found && s.State.Running != nil {
 			ids = append(ids, id)
@@ -260,16 +248,10 @@ func runningContainers(status *corev1.PodStatus) []string {
 func diskVolumes(pod *corev1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.Volumes {
-		if v := &pod.Spec.Volumes[i]; onDisk(v) {
+		v := &pod.Spec.Volumes[i]
+		if v.ConfigMap != nil || v.GitRepo != nil || v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault {
 			names = append(names, v.Name)
 		}
 	}
 	return names
-}
-
-func onDisk(v *corev1.Volume) bool {
-	if v.EmptyDir != nil {
-		return v.EmptyDir.Medium == corev1.StorageMediumDefault
-	}
-	return v.ConfigMap != nil || v.GitRepo != nil
 }
