@@ -96,13 +96,9 @@ func UnusedImages(images []corev1.ContainerImage, pods []*Pod) (int64, error) {
 	}
 	unused := int64(0)
 	for _, image := range images {
-		if !free(image.Names, used) || image.SizeBytes <= 0 {
-			continue
+		if free(image.Names, used) {
+			unused += max(0, min(image.SizeBytes, math.MaxInt64-unused))
 		}
-		if image.SizeBytes > math.MaxInt64-unused {
-			return math.MaxInt64, nil
-		}
-		unused += image.SizeBytes
 	}
 	return unused, nil
 }
