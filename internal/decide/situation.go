@@ -106,7 +106,7 @@ func (s *Situation) facts() []rank.Pod {
 	facts := s.Uses.Facts(s.Pressure.Threshold.Signal, pods, s.Self)
 	for i := range facts {
 		if uid := facts[i].UID; gone[uid] || s.WouldBe != nil && s.WouldBe(uid) {
-			facts[i].Marks.Terminating = true
+			facts[i].Terminating = true
 		}
 	}
 	return facts

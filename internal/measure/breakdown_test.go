@@ -95,7 +95,8 @@ func TestBreakdown(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			pods := []*nodepods.Pod{
-				{Pod: rank.Pod{UID: "a"}, CgroupUID: "a"}, {Pod: rank.Pod{UID: "b"}, CgroupUID: "b"},
+				{Pod: rank.Pod{UID: "a"}, CgroupUID: "a"},
+				{Pod: rank.Pod{UID: "b"}, CgroupUID: "b"},
 				{Pod: rank.Pod{UID: "done", Marks: rank.Marks{Finished: true}}, CgroupUID: "done"},
 			}
 			p := &pressure.Pressure{Threshold: pressure.Threshold{Signal: test.signal}, Observed: seen}

@@ -123,7 +123,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 func (p *Pod) markMirror(annotations map[string]string) {
 	_, p.Mirror = annotations[annotationMirror]
 	if hash := annotations[annotationHash]; p.Mirror && hash != "" {
-		p.CgroupUID = cut(hash, longestName)
+		p.CgroupUID = cut(hash)
 	}
 }
 
@@ -133,8 +133,8 @@ func (p *Pod) markOwned(pod *corev1.Pod) {
 	if owner == nil || owner.Kind == kindNode {
 		return
 	}
-	p.Owner = cut(owner.Kind+"/"+owner.Name, longestName)
-	p.OwnerUID, p.OwnerAPIVersion = cut(string(owner.UID), longestName), cut(owner.APIVersion, longestName)
+	p.Owner = cut(owner.Kind + "/" + owner.Name)
+	p.OwnerUID, p.OwnerAPIVersion = cut(string(owner.UID)), cut(owner.APIVersion)
 	p.DaemonSet = owner.Kind == kindDaemonSet
 	p.Pinned = isPinned(pod)
 }
@@ -210,10 +210,10 @@ func few[T any](all []T) []T {
 	return all
 }
 
-// cut returns the beginning of a text, between two characters.
-func cut(text string, length int) string {
-	if len(text) > length {
-		text = strings.Clone(strings.ToValidUTF8(text[:length], ""))
+// cut returns the first longestName bytes of a name, between two characters.
+func cut(text string) string {
+	if len(text) > longestName {
+		text = strings.Clone(strings.ToValidUTF8(text[:longestName], ""))
 	}
 	return text
 }

@@ -71,7 +71,7 @@ func TestNothingProtectedIsACandidate(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		kept := nodepods.FromAPI(pod)
-		if kept.Facts(rank.Memory, nodepods.Self{}).Marks.Self {
+		if kept.Facts(rank.Memory, nodepods.Self{}).Self {
 			t.Errorf("%s: an evictd that does not know itself takes it for itself", name)
 		}
 		facts := kept.Facts(rank.Memory, nodepods.Self{UID: "me", Namespace: "evictd", Name: "evictd-x"})

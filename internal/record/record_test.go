@@ -180,7 +180,7 @@ func pods() []rank.Pod {
 		}
 	}
 	self := pod("evictd", 0, mi, mi)
-	self.Marks.Self = true
+	self.Self = true
 	unsampled := pod("silent", 0, 0, 0)
 	unsampled.Sampled = false
 	return []rank.Pod{

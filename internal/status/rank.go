@@ -81,7 +81,7 @@ func (d *Document) facts(signal pressure.Signal) []rank.Pod {
 	}
 	facts := uses.Facts(signal, pods, d.Self)
 	for i := range facts {
-		facts[i].Marks.Terminating = facts[i].Marks.Terminating || gone[facts[i].UID]
+		facts[i].Terminating = facts[i].Terminating || gone[facts[i].UID]
 	}
 	return facts
 }

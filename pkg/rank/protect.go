@@ -101,15 +101,15 @@ func (r *Rules) Protects(p *Pod) Protection {
 // always returns the protections that no configuration can lift.
 func always(p *Pod) Protection {
 	switch {
-	case p.Marks.Self:
+	case p.Self:
 		return ProtectedSelf
-	case p.Marks.Mirror:
+	case p.Mirror:
 		return ProtectedMirrorPod
 	case p.Priority >= SystemCriticalPriority:
 		return ProtectedSystemCritical
-	case p.Marks.Terminating:
+	case p.Terminating:
 		return ProtectedTerminating
-	case p.Marks.Finished:
+	case p.Finished:
 		return ProtectedFinished
 	default:
 		return NotProtected
@@ -137,11 +137,11 @@ func (r *Rules) chosen(p *Pod) Protection {
 // this node, or none that would create it again.
 func (r *Rules) byMaker(p *Pod) Protection {
 	switch {
-	case r.DaemonSets && p.Marks.DaemonSet:
+	case r.DaemonSets && p.DaemonSet:
 		return ProtectedDaemonSet
 	case r.BarePods && p.Owner == "":
 		return ProtectedNoController
-	case r.PinnedPods && p.Marks.Pinned:
+	case r.PinnedPods && p.Pinned:
 		return ProtectedPinnedToNode
 	default:
 		return NotProtected

@@ -16,14 +16,14 @@ func protectedPods() (map[Protection]Pod, Rules) {
 		return p
 	}
 	pods := map[Protection]Pod{
-		ProtectedSelf:           with(func(p *Pod) { p.Marks.Self = true }),
-		ProtectedMirrorPod:      with(func(p *Pod) { p.Marks.Mirror = true }),
+		ProtectedSelf:           with(func(p *Pod) { p.Self = true }),
+		ProtectedMirrorPod:      with(func(p *Pod) { p.Mirror = true }),
 		ProtectedSystemCritical: with(func(p *Pod) { p.Priority = SystemCriticalPriority }),
-		ProtectedTerminating:    with(func(p *Pod) { p.Marks.Terminating = true }),
-		ProtectedFinished:       with(func(p *Pod) { p.Marks.Finished = true }),
-		ProtectedDaemonSet:      with(func(p *Pod) { p.Marks.DaemonSet = true }),
+		ProtectedTerminating:    with(func(p *Pod) { p.Terminating = true }),
+		ProtectedFinished:       with(func(p *Pod) { p.Finished = true }),
+		ProtectedDaemonSet:      with(func(p *Pod) { p.DaemonSet = true }),
 		ProtectedNoController:   with(func(p *Pod) { p.Owner = "" }),
-		ProtectedPinnedToNode:   with(func(p *Pod) { p.Marks.Pinned = true }),
+		ProtectedPinnedToNode:   with(func(p *Pod) { p.Pinned = true }),
 		ProtectedPriority:       with(func(p *Pod) { p.Priority = 1000000 }),
 		ProtectedNamespace:      with(func(p *Pod) { p.Namespace = "kube-system" }),
 		ProtectedPodSelector:    with(func(p *Pod) { p.Labels = map[string]string{"keep": "me"} }),
