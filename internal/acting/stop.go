@@ -10,13 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
 )
 
@@ -34,14 +32,6 @@ const (
 	refusedFor = 30 * time.Second
 )
 
-// ConfigMaps lists and watches the ConfigMaps of a namespace, as client-go's client does.
-type ConfigMaps interface {
-	// List returns those that the options select.
-	List(ctx context.Context, options metav1.ListOptions) (*corev1.ConfigMapList, error)
-	// Watch returns their changes.
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}
-
 // Acting follows the ConfigMap that stops all agents, by a watch on that one name. Its methods may be
 // called from several goroutines.
 //
@@ -50,7 +40,7 @@ type ConfigMaps interface {
 // stop. A server that refuses this request may still accept evictions; so its last answer holds for
 // refusedFor only, and then counts as unknown, whatever follows the first refusal.
 type Acting struct {
-	client  ConfigMaps
+	client  nodepods.Client[*corev1.ConfigMapList]
 	key     string // namespace/name
 	now     func() time.Time
 	changed chan struct{} // holds one value after a change
@@ -62,8 +52,9 @@ type Acting struct {
 	fault   error             // the first since its last answer; nil when there is none
 }
 
-// New returns an Acting that sends nothing yet; see [Acting.Run]. Until then nothing is known.
-func New(client ConfigMaps, namespace string, now func() time.Time) *Acting {
+// New returns an Acting that sends nothing yet, by a client of the ConfigMaps of a namespace; see [Acting.Run].
+// Until then nothing is known.
+func New(client nodepods.Client[*corev1.ConfigMapList], namespace string, now func() time.Time) *Acting {
 	return &Acting{client: client, key: namespace + "/" + StopName, now: now, changed: make(chan struct{}, 1)}
 }
 
@@ -78,8 +69,7 @@ func (a *Acting) Changed() <-chan struct{} { return a.changed }
 // seconds on a node that reaches the API server again.
 func (a *Acting) Run(ctx context.Context) error {
 	const steps = 4
-	source := cache.ToListWatcherWithWatchListSemantics(
-		&cache.ListWatch{ListWithContextFunc: a.list, WatchFuncWithContext: a.watch}, a.client)
+	source := nodepods.Source(a.client, onlyStop, a.failed, a.answered)
 	store := cache.NewUndeltaStore(a.set, cache.MetaNamespaceKeyFunc)
 	reflector := cache.NewReflectorWithOptions(source, &corev1.ConfigMap{}, store, cache.ReflectorOptions{
 		Name:    StopName,
@@ -90,33 +80,8 @@ func (a *Acting) Run(ctx context.Context) error {
 	return nil
 }
 
-func (a *Acting) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	options.FieldSelector = onlyStop
-	list, err := a.client.List(ctx, options)
-	if err != nil {
-		a.failed(ctx, err)
-	}
-	return list, err // as it is: the reflector looks at its type
-}
-
-func (a *Acting) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	options.FieldSelector = onlyStop
-	changes, err := a.client.Watch(ctx, options)
-	switch streams := options.SendInitialEvents != nil; {
-	case streams && apierrors.IsInvalid(err): // it cannot stream the first list: the reflector lists
-	case err != nil:
-		a.failed(ctx, err)
-	case !streams: // it goes on where the one before ended, or where the list did
-		a.note(func() { a.known, a.refused, a.fault = true, time.Time{}, nil })
-	}
-	return changes, err
-}
-
-// failed notes a request that failed, unless that is the end of the program.
-func (a *Acting) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
+// failed notes a request that failed.
+func (a *Acting) failed(_ string, err error) {
 	a.note(func() {
 		var answered apierrors.APIStatus
 		if errors.As(err, &answered) && a.refused.IsZero() {
@@ -124,6 +89,11 @@ func (a *Acting) failed(ctx context.Context, err error) {
 		}
 		a.fault = cmp.Or(a.fault, err)
 	})
+}
+
+// answered notes an answer: what is known goes on.
+func (a *Acting) answered() {
+	a.note(func() { a.known, a.refused, a.fault = true, time.Time{}, nil })
 }
 
 // set notes what there is: the ConfigMap or nothing.

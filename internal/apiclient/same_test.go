@@ -27,7 +27,7 @@ import (
 // api is what evictd uses of a client: its own, or the clientset.
 type api struct {
 	core   rest.Interface
-	pods   nodepods.Client
+	pods   nodepods.Client[*corev1.PodList]
 	nodes  taint.Client
 	events record.EventSink
 }
@@ -171,7 +171,7 @@ func TestLimitsOfTheClients(t *testing.T) {
 func TestFirstListMayBeStreamed(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "http://127.0.0.1:1"}
-	for name, c := range map[string]nodepods.Client{"ours": ours(t, config).pods, "the clientset's": clientsets(t, config).pods} {
+	for name, c := range map[string]nodepods.Client[*corev1.PodList]{"ours": ours(t, config).pods, "the clientset's": clientsets(t, config).pods} {
 		if watchlist.DoesClientNotSupportWatchListSemantics(c) {
 			t.Errorf("%s counts as one that cannot", name)
 		}

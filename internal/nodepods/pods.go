@@ -8,11 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
@@ -31,15 +27,6 @@ const (
 	// that takes its time.
 	staleWithoutBookmarks = 12 * time.Minute
 )
-
-// Client lists and watches pods in all namespaces. Client-go's clients of pods do so. One that cannot
-// stream the first list says so by IsWatchListSemanticsUnSupported, as client-go's fake clientset does.
-type Client interface {
-	// List returns the pods that the options select.
-	List(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error)
-	// Watch returns their changes.
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}
 
 // Options are the settings of [Pods]. Only the last three may be missing.
 type Options struct {
@@ -61,7 +48,7 @@ type Options struct {
 
 // Pods are the pods of one node, as far as the API server has reported them.
 type Pods struct {
-	client     Client
+	client     Client[*corev1.PodList]
 	options    Options
 	store      atomic.Pointer[store]
 	again      atomic.Pointer[context.CancelFunc] // ends the watch, which then begins with a list; nil before Run
@@ -70,8 +57,8 @@ type Pods struct {
 	bookmarked atomic.Bool                        // it sends bookmarks
 }
 
-// New returns the pods of a node. It sends nothing; see [Pods.Run].
-func New(client Client, options Options) *Pods {
+// New returns the pods of a node, by a client of the pods of all namespaces. It sends nothing; see [Pods.Run].
+func New(client Client[*corev1.PodList], options Options) *Pods {
 	p := &Pods{client: client, options: options}
 	p.store.Store(p.newStore(options.LabelKeys))
 	return p
@@ -95,8 +82,7 @@ func (p *Pods) Run(ctx context.Context) error {
 
 // follow fills one store after the other until the context ends.
 func (p *Pods) follow(ctx context.Context) {
-	source := cache.ToListWatcherWithWatchListSemantics(
-		&cache.ListWatch{ListWithContextFunc: p.list, WatchFuncWithContext: p.watch}, p.client)
+	source := Source(p.client, "spec.nodeName="+p.options.NodeName, p.failed, func() { p.note(&p.opened) })
 	for ctx.Err() == nil {
 		watching, again := context.WithCancel(ctx)
 		p.again.Store(&again)
@@ -122,29 +108,9 @@ func (p *Pods) KeepLabels(keys []string) {
 	}
 }
 
-func (p *Pods) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	options.FieldSelector = "spec.nodeName=" + p.options.NodeName
-	list, err := p.client.List(ctx, options)
-	p.report(ctx, "listing", err)
-	return list, err // as it is: the reflector looks at its type
-}
-
-func (p *Pods) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	options.FieldSelector = "spec.nodeName=" + p.options.NodeName
-	events, err := p.client.Watch(ctx, options)
-	switch streams := options.SendInitialEvents != nil; {
-	case streams && apierrors.IsInvalid(err): // it cannot stream the first list: the reflector lists
-	case err != nil:
-		p.report(ctx, "watching", err)
-	case !streams:
-		p.note(&p.opened)
-	}
-	return events, err
-}
-
-// report reports an error, unless it is the end of the program; nil is none.
-func (p *Pods) report(ctx context.Context, what string, err error) {
-	if err != nil && ctx.Err() == nil && p.options.OnError != nil {
+// failed reports why a list or a watch has failed.
+func (p *Pods) failed(what string, err error) {
+	if p.options.OnError != nil {
 		p.options.OnError(fmt.Errorf("%s the node's pods: %w", what, err))
 	}
 }

@@ -98,7 +98,7 @@ func fullPod(name string) *corev1.Pod {
 
 // fakeClient is the fake clientset's client of pods. It cannot stream the first list.
 type fakeClient struct {
-	nodepods.Client
+	nodepods.Client[*corev1.PodList]
 	*fake.Clientset
 }
 
@@ -112,7 +112,7 @@ func start(t *testing.T, client *fake.Clientset, options nodepods.Options) *node
 	return startWith(t, fakeOf(client), options)
 }
 
-func startWith(t *testing.T, client nodepods.Client, options nodepods.Options) *nodepods.Pods {
+func startWith(t *testing.T, client nodepods.Client[*corev1.PodList], options nodepods.Options) *nodepods.Pods {
 	t.Helper()
 	pods := nodepods.New(client, options)
 	ctx, cancel := context.WithCancel(t.Context())
