@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
 )
@@ -37,9 +36,7 @@ func (d *daemon) loadState(dir, bootID string) *agent.State {
 	switch {
 	case err == nil:
 		d.logger.Info("going on with the state of the container before",
-			zap.Int("incidents", len(kept.Incidents)), zap.Int("in_flight", kept.InFlight.Count(decide.Terminating)),
-			zap.Bool("in_doubt", kept.InFlight.Count(decide.Requested) > 0), zap.Int("counted", len(kept.Cooldown.Accepted)),
-			zap.Int("refused", kept.Cooldown.Refused()))
+			zap.Int("incidents", len(kept.Incidents)), zap.Int("in_flight", len(kept.InFlight.Victims)))
 		return &kept
 	case errors.Is(err, os.ErrNotExist):
 		d.logger.Info("no state of a container before: the start is a careful one", zap.String("state_dir", dir))

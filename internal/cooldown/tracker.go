@@ -79,16 +79,6 @@ type State struct {
 	Accepted []Accepted `json:"accepted,omitempty"`
 }
 
-// Refused returns how many pods were refused.
-func (s *State) Refused() (n int) {
-	for key := range s.Waits {
-		if key.Kind == kindPod || key.Kind == kindShared {
-			n++
-		}
-	}
-	return n
-}
-
 // Tracker remembers what waits. It is not safe for concurrent use.
 type Tracker struct {
 	known  State

@@ -112,13 +112,3 @@ func presumed(r *decide.InDoubt, now time.Time) decide.Victim {
 	v.Ended = state.Restored(ended, now, 0)
 	return *v
 }
-
-// Count returns how many victims are in a phase.
-func (s State) Count(phase decide.Phase) (n int) {
-	for i := range s.Victims {
-		if s.Victims[i].Phase == phase {
-			n++
-		}
-	}
-	return n
-}

@@ -348,8 +348,8 @@ func TestOnePodIsTriedForAllThatABudgetBlocks(t *testing.T) {
 		}
 		n.evicts(time.Second, "web00", "free")
 		same(n.t, "notes", []string{"29 more that PodDisruptionBudget shop/web blocks were not tried"}, n.decisions[0].Notes)
-		if waiting := n.kept().Cooldown; waiting.Refused() != 30 {
-			n.t.Errorf("%d pods are said to be blocked, want 30", waiting.Refused())
+		if waits := n.kept().Cooldown.Waits; len(waits) != 30+1 {
+			n.t.Errorf("%d wait, want 30 pods and their PodDisruptionBudget: %v", len(waits), waits)
 		}
 	})
 }
