@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/agent"
@@ -28,10 +28,18 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
+const (
+	// flushTimeout is how long events may still be sent at shutdown.
+	flushTimeout = 5 * time.Second
+	// loopTimeout bounds how long the loop may take for a document, with a measurement of the disks.
+	loopTimeout = 15 * time.Second
+)
+
 // daemon is the object graph of `evictd run`.
 type daemon struct {
 	flags       *runFlags
 	inForce     atomic.Pointer[config.EvictdConfiguration]
+	idle        atomic.Pointer[error] // why no file is followed; nil once one was valid
 	logger      *zap.Logger
 	clients     *clients
 	host        *host
@@ -44,56 +52,58 @@ type daemon struct {
 	actingKnown atomic.Bool // once it has been known whether evictd acts
 	agent       *agent.Agent
 	server      *httpd.Server
-	refused     atomic.Pointer[refusal]
 }
 
 // build opens what can be opened and connects the parts. It starts only the queue of events.
 func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (d *daemon, err error) {
 	d = &daemon{flags: flags, logger: logger}
 	d.inForce.Store(loaded)
-	if d.clients, err = newClients(flags, "", d.apiError); err != nil {
+	// No client sends anything before the recorder exists.
+	if d.clients, err = newClients(flags, "", func(request string, code int) { d.recorder.APIError(request, code) }); err != nil {
 		return nil, err
 	}
 	if d.host, err = openHost(flags, loaded); err != nil {
 		return nil, err
 	}
-	d.pods = nodepods.New(d.clients.Watching.Pods(), nodepods.Options{
-		NodeName: flags.nodeName, Now: time.Now, LabelKeys: loaded.LabelKeys(), OnError: d.watchFailed, OnOOMKilled: d.oomKilled,
-	})
 	registry := prometheus.NewRegistry()
-	d.openRecorder(registry)
+	d.watchAndRecord(registry)
 	policy := d.policyOf(loaded, d.host.sampler.Load())
 	d.recorder.InForce(policy.Thresholds, false)
 	d.wakers = pressure.OpenWakers(flags.hostRoot, d.host.kubepods)
 	for _, state := range d.wakers.States() {
 		d.recorder.Wakeups(state)
 	}
-	d.taints = taint.New(d.clients.Evicting.Nodes(), flags.nodeName, d.recorder) // by the client of evictions, which it precedes
-	d.acting = acting.New(d.clients.Watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
-	d.openAgent(policy)
-	d.openServer(registry)
+	d.agent = agent.New(d.options(policy))
+	d.server = httpd.New(registry, httpd.Options{
+		Addr: flags.address, Live: func() error { return d.agent.Alive(time.Now()) }, Ready: d.ready,
+		Decisions: d.recorder.Decisions(), Status: status.Handler(d.status),
+	})
 	return d, nil
 }
 
-// openRecorder prepares metrics, log and Events.
-func (d *daemon) openRecorder(registry *prometheus.Registry) {
+// watchAndRecord creates what watches the API server, and metrics, log and Events.
+func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
+	node := d.flags.nodeName
+	d.pods = nodepods.New(d.clients.Watching.Pods(), nodepods.Options{
+		NodeName: node, Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(),
+		OnError: func(err error) { d.recorder.Failed(record.FailedWatch, err) },
+		OnOOMKilled: func(pod *nodepods.Pod, killed nodepods.OOMKilled) {
+			d.recorder.OOMKilled(pod.Key(), pod.UID, killed.Container)
+		},
+	})
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d.events = record.NewEvents(d.clients.Telling.EventSink(), d.flags.nodeName)
+	d.events = record.NewEvents(d.clients.Telling.EventSink(), node)
 	reader := hostinfo.New(d.flags.hostRoot, func(err error) { d.recorder.Failed(record.SourceHost, err) })
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
-		NodeName: d.flags.nodeName, Version: buildVersion(), Now: time.Now, Host: reader, OOMKills: d.oomKills, WatchAge: d.pods.Age,
+		NodeName: node, Version: version, Now: time.Now, Host: reader, OOMKills: d.oomKills, WatchAge: d.pods.Age,
 	})
+	d.taints = taint.New(d.clients.Evicting.Nodes(), node, d.recorder) // by the client of evictions, which it precedes
+	d.acting = acting.New(d.clients.Watching.ConfigMaps(ownNamespace()), ownNamespace(), time.Now)
 }
 
-// apiError counts a failed request. No client sends anything before the recorder exists.
-func (d *daemon) apiError(request string, code int) { d.recorder.APIError(request, code) }
-
-func (d *daemon) watchFailed(err error) { d.recorder.Failed(record.FailedWatch, err) }
-
-// openAgent creates the loop.
-func (d *daemon) openAgent(policy agent.Policy) {
-	disks := &disk{clients: d.clients, flags: d.flags, inForce: d.inForce.Load, dedicatedImageFS: d.host.dedicatedImageFS}
-	gap := &kubeletGap{sample: d.host.read}
+// options returns the agent's parts.
+func (d *daemon) options(policy agent.Policy) agent.Options {
+	disks := newDisk(d.clients, d.flags, d.inForce.Load)
 	options := agent.Options{
 		Policy:     policy,
 		Self:       self(),
@@ -106,27 +116,65 @@ func (d *daemon) openAgent(policy agent.Policy) {
 		Recorder:   d.recorder,
 		Wake:       d.wakers.Wake(),
 		Acting:     d.acting.Changed(),
-		KubeletGap: gap.at,
+		KubeletGap: kubeletGap(d.host.read),
 		Random:     rand.Float64,
 		OOMKills:   d.oomKills,
-		Held:       d.held,
-		Taints:     d.taints,
+		Held: func(uid string) *usage.Detail {
+			detail, _ := d.host.tree.Detail(uid) // nil where it cannot be read, for example because the pod has ended
+			return detail
+		},
+		Taints: d.taints,
 	}
 	d.remember(&options)
-	d.agent = agent.New(options)
+	return options
 }
 
-// openServer prepares the pages.
-func (d *daemon) openServer(registry *prometheus.Registry) {
-	d.server = httpd.New(registry, httpd.Options{
-		Addr: d.flags.address,
-		Live: func() error { return d.agent.Alive(time.Now()) },
-		Ready: func() error {
-			return errors.Join(d.refused.Load().ready(), d.agent.Ready(), d.findsPods(d.pods.List()), d.readyToAct())
-		},
-		Decisions: d.recorder.Decisions(),
-		Status:    status.Handler(d.status),
-	})
+// run starts everything and ends when the context does or a part fails.
+func (d *daemon) run(ctx context.Context) error {
+	if err := d.server.Listen(ctx); err != nil {
+		return fmt.Errorf("%w; name another address by --http-bind-address", err)
+	}
+	d.logger.Info("started",
+		zap.String("version", version),
+		zap.String("revision", revision),
+		zap.String("node", d.flags.nodeName),
+		zap.String("kubepods", d.host.kubepods),
+		zap.String("address", d.server.Addr()),
+		zap.Bool("dry_run", d.inForce.Load().DryRun || d.flags.dryRun))
+	group, ctx := errgroup.WithContext(ctx)
+	for _, part := range []func(context.Context) error{
+		d.pods.Run, d.acting.Run, d.agent.Run, d.server.Run, d.followConfiguration, d.checkAtStart, d.followWakers,
+		d.taints.Run,
+	} {
+		group.Go(func() error { return part(ctx) })
+	}
+	err := group.Wait()
+	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	if lost := d.events.Close(flush); lost != nil {
+		d.logger.Warn("events were lost", zap.Error(lost))
+	}
+	if err != nil {
+		d.logger.Error("stopped by a fault", zap.Error(err))
+		return errReported // once
+	}
+	d.logger.Info("stopped")
+	return nil
+}
+
+// followWakers lets the kernel wake the loop until the context ends. Its faults do not end
+// evictd.
+func (d *daemon) followWakers(ctx context.Context) error {
+	if err := d.wakers.Run(ctx, d.recorder); err != nil {
+		d.logger.Warn("closing the wake-ups", zap.Error(err))
+	}
+	return nil
+}
+
+func (d *daemon) close() {
+	if err := errors.Join(d.wakers.Close(), d.host.close()); err != nil {
+		d.logger.Warn("closing what was read", zap.Error(err))
+	}
 }
 
 // self returns this pod's identity from the downward API; the zero value outside a cluster.
@@ -136,6 +184,17 @@ func self() nodepods.Self {
 		Namespace: os.Getenv("POD_NAMESPACE"),
 		Name:      os.Getenv("POD_NAME"),
 	}
+}
+
+// ready returns why evictd could not decide anything now, or nil. That it is not known yet whether evictd may act
+// counts until it has been known for the first time: a rollout to nodes on which it cannot know ends at the first
+// of them. What is not known later is no matter of the process, as where the API server fails.
+func (d *daemon) ready() error {
+	err := errors.Join(d.idles(), d.agent.Ready(), d.findsPods(d.pods.List()))
+	if !d.actingKnown.Load() {
+		err = errors.Join(err, errors.New("it is not known yet whether evictd may act; its log says why if that lasts"))
+	}
+	return err
 }
 
 // findsPods returns an error while pods run and none of them has a cgroup below that of all pods:
@@ -157,53 +216,22 @@ func (d *daemon) findsPods(pods []*nodepods.Pod) error {
 	return fmt.Errorf("none of the %d pods that run here has a cgroup below %s: --kubepods-cgroup says where they are", running, d.host.kubepods)
 }
 
-// held returns the detailed figures of a pod's cgroup; nil where it cannot be read, for
-// example because the pod has ended.
-func (d *daemon) held(uid string) *usage.Detail {
-	detail, err := d.host.tree.Detail(uid)
-	if err != nil {
-		return nil
-	}
-	return detail
-}
-
-// followWakers lets the kernel wake the loop until the context ends. Its faults do not end
-// evictd.
-func (d *daemon) followWakers(ctx context.Context) error {
-	if err := d.wakers.Run(ctx, d.recorder); err != nil {
-		d.logger.Warn("closing the wake-ups", zap.Error(err))
-	}
-	return nil
-}
-
-// oomKilled records a container that the kernel has killed for want of memory, by its pod's status.
-func (d *daemon) oomKilled(pod *nodepods.Pod, killed nodepods.OOMKilled) {
-	d.recorder.OOMKilled(pod.Key(), pod.UID, killed.Container)
-}
-
 // oomKills returns the kernel's own count since boot.
 func (d *daemon) oomKills() (int64, error) { return pressure.OOMKills(d.flags.hostRoot) }
 
-// stopNamespace is where the ConfigMap is that stops evictd: its own namespace, and outside of a
-// pod that of the shipped manifest.
-func stopNamespace() string { return cmp.Or(self().Namespace, "evictd") }
-
-// actingBy returns whether evictd acts, by a configuration and by what is known now. Only the loop
-// asks, by the configuration that it has in force.
-func (d *daemon) actingBy(c *config.EvictdConfiguration) acting.State {
-	s := d.acting.Of(c.DryRun, d.flags.dryRun)
-	if !s.Reason.Unknown() {
-		d.actingKnown.Store(true)
+// status returns the document of this evictd, for those who ask it.
+func (d *daemon) status(ctx context.Context, disk bool) (*status.Document, error) {
+	if err := d.idles(); err != nil {
+		return nil, err
 	}
-	return s
-}
-
-// readyToAct returns an error until it is known for the first time whether evictd acts: a rollout to
-// nodes on which it cannot know ends at the first of them. What is not known later is no matter of
-// the process, as where the API server fails.
-func (d *daemon) readyToAct() error {
-	if d.actingKnown.Load() {
-		return nil
+	ctx, cancel := context.WithTimeoutCause(ctx, loopTimeout, fmt.Errorf("no answer within %v", loopTimeout))
+	defer cancel()
+	document, err := d.agent.Status(ctx, disk)
+	if err != nil {
+		return nil, err
 	}
-	return errors.New("it is not known yet whether evictd may act; its log says why if that lasts")
+	document.EvictdVersion, document.Revision, document.NodeName = version, revision, d.flags.nodeName
+	document.Configuration, document.Decisions = d.inForce.Load(), d.recorder.LastDecisions()
+	document.Rank(document.Short())
+	return document, nil
 }

@@ -10,20 +10,26 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// disk measures the pods' disk usage from the source in the current configuration. It is
-// used under disk pressure only, by one goroutine.
+// disk measures the pods' disk usage from the source in the current configuration, under disk pressure only and
+// by one goroutine, and what unused images hold.
 type disk struct {
-	clients          *clients
-	flags            *runFlags
-	inForce          func() *config.EvictdConfiguration
-	dedicatedImageFS func(*config.EvictdConfiguration) (bool, error)
+	clients *clients
+	flags   *runFlags
+	inForce func() *config.EvictdConfiguration
+	imageFS func(hostRoot string) (dedicated bool, err error) // pressure's, which a test replaces
 
 	files  *usage.NodeDisk // the pods' files; nil until the first measurement by them
 	bounds config.Disk     // of files
+}
+
+func newDisk(c *clients, flags *runFlags, inForce func() *config.EvictdConfiguration) *disk {
+	return &disk{clients: c, flags: flags, inForce: inForce, imageFS: pressure.DedicatedImageFS}
 }
 
 // Measure returns the pods' disk usage by UID.
@@ -36,11 +42,27 @@ func (d *disk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]us
 	return d.bySummary(ctx, c, pods)
 }
 
+// try returns why the source cannot be asked, and whether by the Summary API images are on a filesystem that
+// evictd does not see.
+func (d *disk) try(ctx context.Context) (unseen bool, err error) {
+	c := d.inForce()
+	if c.Disk.Source == config.DiskNode {
+		defer d.close()
+		return false, d.open(c)
+	}
+	uses, err := d.bySummary(ctx, c, nil)
+	own, _ := d.imageFS(d.flags.hostRoot) // without it there are no uses
+	for uid := range uses {
+		unseen = unseen || uses[uid].SplitLayers && !own
+	}
+	return unseen, err
+}
+
 // bySummary measures by the kubelet's Summary API, with the agent's own credentials.
 func (d *disk) bySummary(ctx context.Context, c *config.EvictdConfiguration, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
-	dedicated, err := d.dedicatedImageFS(c)
+	dedicated, err := d.imageFS(d.flags.hostRoot)
 	if err != nil {
-		return nil, fmt.Errorf("finding the filesystem of images: %w", err)
+		return nil, err
 	}
 	node, err := d.clients.getNode(ctx, d.flags.nodeName)
 	if err != nil {
@@ -65,6 +87,24 @@ func (d *disk) bySummary(ctx context.Context, c *config.EvictdConfiguration, pod
 	return usage.DiskUses(summary, dedicated, volumes), nil
 }
 
+// Unused returns the size of images that no pod of the node uses, from the node's status. It reads the node once,
+// and may be called beside [disk.Measure].
+func (d *disk) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.UnusedImages, error) {
+	node, err := d.clients.getNode(ctx, d.flags.nodeName)
+	if err != nil {
+		return measure.UnusedImages{}, err
+	}
+	bytes, err := nodepods.UnusedImages(node.Status.Images, pods)
+	if err != nil {
+		return measure.UnusedImages{}, fmt.Errorf("counting the images of node %s: %w", node.Name, err)
+	}
+	dedicated, err := d.imageFS(d.flags.hostRoot)
+	if err != nil {
+		return measure.UnusedImages{}, err
+	}
+	return measure.UnusedImages{Bytes: bytes, OnNodeFS: !dedicated}, nil
+}
+
 // kubeletClient sends the agent's token only to a kubelet whose certificate is signed by the
 // cluster's authority, unless the administrator has disabled that check.
 func (d *disk) kubeletClient(c *config.EvictdConfiguration) (*http.Client, error) {
@@ -84,12 +124,9 @@ func (d *disk) kubeletClient(c *config.EvictdConfiguration) (*http.Client, error
 // limits of that.
 func (d *disk) byFiles(ctx context.Context, c *config.EvictdConfiguration, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	if d.files == nil || d.bounds != c.Disk {
-		opened, err := openFiles(d.flags.hostRoot, c)
-		if err != nil {
+		if err := d.open(c); err != nil {
 			return nil, err
 		}
-		d.close()
-		d.files, d.bounds = opened, c.Disk
 	}
 	known := make([]usage.NodePod, 0, len(pods))
 	for _, pod := range pods {
@@ -108,19 +145,21 @@ func (d *disk) byFiles(ctx context.Context, c *config.EvictdConfiguration, pods 
 	return uses, nil
 }
 
+// open prepares to look at the pods' files, in place of what was open.
+func (d *disk) open(c *config.EvictdConfiguration) error {
+	opened, err := usage.OpenNodeDisk(usage.NodeDiskOptions{HostRoot: d.flags.hostRoot, Cores: c.WalkCores()})
+	if err != nil {
+		return fmt.Errorf("preparing to look at the pods' files (disk.source: node): %w", err)
+	}
+	d.close()
+	d.files, d.bounds = opened, c.Disk
+	return nil
+}
+
 // close also discards the previous figures of the pods' files.
 func (d *disk) close() {
 	if d.files != nil {
 		_ = d.files.Close() // only directories that were read
 		d.files = nil
 	}
-}
-
-// openFiles prepares to look at the pods' files.
-func openFiles(hostRoot string, c *config.EvictdConfiguration) (*usage.NodeDisk, error) {
-	opened, err := usage.OpenNodeDisk(usage.NodeDiskOptions{HostRoot: hostRoot, Cores: c.WalkCores()})
-	if err != nil {
-		return nil, fmt.Errorf("preparing to look at the pods' files (disk.source: node): %w", err)
-	}
-	return opened, nil
 }

@@ -22,7 +22,8 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 	}
 	clients.config.BearerToken = "a-token" // client-go reads none for a server without TLS
 	var inForce atomic.Pointer[config.EvictdConfiguration]
-	disk := &disk{clients: clients, flags: &runFlags{nodeName: "node-1"}, inForce: inForce.Load, dedicatedImageFS: onNodeFS}
+	disk := newDisk(clients, &runFlags{nodeName: "node-1"}, inForce.Load)
+	disk.imageFS = onNodeFS
 	for i, skip := range []bool{false, true, false} {
 		c := config.Default()
 		c.Kubelet.InsecureSkipTLSVerify = skip
@@ -38,7 +39,7 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 }
 
 // onNodeFS says that images have no filesystem of their own.
-func onNodeFS(*config.EvictdConfiguration) (bool, error) { return false, nil }
+func onNodeFS(string) (bool, error) { return false, nil }
 
 // The kubelet's own address precedes the Node's, which may be out of date or missing.
 func TestKubeletIsAskedAtTheAddressItToldThePod(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,15 +25,11 @@ import (
 // The fields break it.
 type doctorAPI struct {
 	url, kubelet  string
-	clock         time.Duration // ahead of this machine's
-	memory        string        // of the node
+	memory        string // of the node
 	account       string
 	claim         string // of the token
 	lacks         string // a right
-	readable      string // the bindings' validationActions, where the account may read them
 	alone         bool   // no pod is on another node
-	dateless      bool   // its answers name no time
-	stop          string // the content of the ConfigMap that stops evictd, as JSON; "" is none
 	kubeletStatus int
 	status        map[string]int // of a path
 	policies      []string       // in force
@@ -90,10 +85,6 @@ func (a *doctorAPI) summary(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *doctorAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Date", time.Now().Add(a.clock).UTC().Format(http.TimeFormat))
-	if a.dateless {
-		w.Header()["Date"] = nil
-	}
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/selfsubject") && r.URL.Query().Get("dryRun") != metav1.DryRunAll {
 		body, _ := io.ReadAll(r.Body)
@@ -136,15 +127,8 @@ func (a *doctorAPI) answer(r *http.Request) (any, *apierrors.StatusError) {
 		return object{"items": []object{{"metadata": object{"namespace": "shop", "name": "theirs", "uid": "u"}}}}, nil
 	case path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
 		return object{"status": object{"userInfo": object{"username": a.account, "extra": object{"authentication.kubernetes.io/node-name": a.claims()}}}}, nil
-	case strings.HasSuffix(path, "/configmaps/evictd-stop") && a.stop != "":
-		return object{"data": json.RawMessage(a.stop)}, nil
 	case strings.HasSuffix(path, "/selfsubjectaccessreviews"):
 		return a.review(r), nil
-	case strings.HasPrefix(path, "/apis/admissionregistration.k8s.io/v1/"):
-		if a.readable == "" {
-			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, last, nil)
-		}
-		return object{"spec": object{"policyName": last, "failurePolicy": "Fail", "validationActions": json.RawMessage(a.readable)}}, nil
 	case strings.HasSuffix(path, "/pods/theirs/eviction"):
 		if err := a.denied("evictd-evicts-on-own-node"); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -90,22 +91,6 @@ func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, no
 	return sample.Of(signal), sampler.Directory(signal)
 }
 
-// dedicatedImageFS reports whether images have their own filesystem, also where no threshold asks for one: the
-// pods' disk use may be asked for all the same.
-func (h *host) dedicatedImageFS(c *config.EvictdConfiguration) (bool, error) {
-	if sampler := h.sampler.Load(); sampler != nil {
-		if dedicated, err := sampler.DedicatedImageFS(); !errors.Is(err, pressure.ErrUnasked) {
-			return dedicated, err
-		}
-	}
-	sampler, err := h.openSampler(c, 0, pressure.NodeFSAvailable)
-	if err != nil {
-		return false, err
-	}
-	defer sampler.Close() //nolint:errcheck // only files that were read
-	return sampler.DedicatedImageFS()
-}
-
 // read reads signals of memory once, by the given definition. All are unknown where the source of
 // one cannot be opened.
 func (h *host) read(definition pressure.MemoryDefinition, signals ...pressure.Signal) pressure.Sample {
@@ -116,38 +101,40 @@ func (h *host) read(definition pressure.MemoryDefinition, signals ...pressure.Si
 		Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(1)}},
 	})
 	if err != nil {
-		unread := pressure.Sample{Time: now}
-		for _, signal := range signals {
-			unread.Observations[signal].Err = err
-		}
-		return unread
+		return pressure.Sample{Time: now}
 	}
 	defer node.Close() //nolint:errcheck // only files that were read
 	return node.Sample(now)
 }
 
-// kubeletGap is the difference of memory.available between the kernel's definition and the
-// kubelet's, which is smaller. It is read at most once a second. It is not safe for
-// concurrent use.
-type kubeletGap struct {
-	sample func(pressure.MemoryDefinition, ...pressure.Signal) pressure.Sample
-	bytes  int64
-	read   time.Time
-}
-
-// at returns the gap in bytes; 0 where one of the two cannot be read.
-func (g *kubeletGap) at(now time.Time) int64 {
-	const fresh = time.Second
-	if age := now.Sub(g.read); age >= 0 && age < fresh {
-		return g.bytes
+// kubeletGap returns a function for the difference of memory.available between the kernel's definition and the
+// kubelet's, which is smaller, in bytes; 0 where one of the two cannot be read. It reads them at most once a second.
+// It is not safe for concurrent use.
+func kubeletGap(read func(pressure.MemoryDefinition, ...pressure.Signal) pressure.Sample) func(now time.Time) int64 {
+	var bytes int64
+	var last time.Time
+	return func(now time.Time) int64 {
+		if age := now.Sub(last); age >= 0 && age < time.Second {
+			return bytes
+		}
+		bytes, last = 0, now
+		sample := read(pressure.Kernel, pressure.MemoryAvailable, pressure.KubeletMemoryAvailable)
+		ours, theirs := sample.Of(pressure.MemoryAvailable), sample.Of(pressure.KubeletMemoryAvailable)
+		if ours.State == pressure.Known && theirs.State == pressure.Known {
+			bytes = ours.Available - theirs.Available
+		}
+		return bytes
 	}
-	g.bytes, g.read = 0, now
-	sample := g.sample(pressure.Kernel, pressure.MemoryAvailable, pressure.KubeletMemoryAvailable)
-	ours, theirs := sample.Of(pressure.MemoryAvailable), sample.Of(pressure.KubeletMemoryAvailable)
-	if ours.State == pressure.Known && theirs.State == pressure.Known {
-		g.bytes = ours.Available - theirs.Available
-	}
-	return g.bytes
 }
 
 func (h *host) close() error { return errors.Join(h.sampler.Load().Close(), h.tree.Close()) }
+
+// signalsOf returns the signals of the thresholds, in their order.
+func signalsOf(thresholds []pressure.Threshold) []pressure.Signal {
+	var signals []pressure.Signal
+	for i := range thresholds {
+		signals = append(signals, thresholds[i].Signal)
+	}
+	slices.Sort(signals)
+	return slices.Compact(signals)
+}

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
@@ -19,16 +21,21 @@ import (
 
 func TestUnusedImagesOfTheNode(t *testing.T) {
 	t.Parallel()
-	node := func(images ...corev1.ContainerImage) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: corev1.NodeStatus{Images: images}}
+	node := func(images ...object) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(object{
+				"apiVersion": "v1", "kind": "Node", "metadata": object{"name": "node-1"}, "status": object{"images": images},
+			})
+		}
 	}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "used:1"}}}}
 	two := node(
-		corev1.ContainerImage{Names: []string{"docker.io/library/used:1"}, SizeBytes: 100},
-		corev1.ContainerImage{Names: []string{"docker.io/library/unused:1"}, SizeBytes: 7},
+		object{"names": []string{"docker.io/library/used:1"}, "sizeBytes": 100},
+		object{"names": []string{"docker.io/library/unused:1"}, "sizeBytes": 7},
 	)
 	for name, test := range map[string]struct {
-		node      *corev1.Node
+		node      http.HandlerFunc
 		dedicated bool
 		fault     error
 		want      measure.UnusedImages
@@ -37,15 +44,22 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 		"on nodefs":             {two, false, nil, measure.UnusedImages{Bytes: 7, OnNodeFS: true}, ""},
 		"with a device":         {two, true, nil, measure.UnusedImages{Bytes: 7}, ""},
 		"none is listed":        {node(), true, nil, measure.UnusedImages{}, "the node's status lists no images"},
-		"the device is unknown": {two, true, errors.New("planted"), measure.UnusedImages{}, "finding the filesystem of images: planted"},
-		"there is no such node": {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}, true, nil, measure.UnusedImages{}, "no such node"},
+		"the device is unknown": {two, true, errors.New("planted"), measure.UnusedImages{}, "planted"},
+		"there is no such node": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				fail(w, apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "node-1"))
+			}, true, nil, measure.UnusedImages{}, "no such node",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &disk{
-				clients: &clients{nodes: fake.NewClientset(test.node).CoreV1().Nodes()}, flags: &runFlags{nodeName: "node-1"},
-				inForce: config.Default, dedicatedImageFS: func(*config.EvictdConfiguration) (bool, error) { return test.dedicated, test.fault },
+			flags := &runFlags{nodeName: "node-1", kubeconfig: kubeconfigFor(t, serving(t, test.node))}
+			clients, err := newClients(flags, "", nil)
+			if err != nil {
+				t.Fatal(err)
 			}
+			d := newDisk(clients, flags, config.Default)
+			d.imageFS = func(string) (bool, error) { return test.dedicated, test.fault }
 			got, err := d.Unused(t.Context(), []*nodepods.Pod{nodepods.FromAPI(pod)})
 			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.err)

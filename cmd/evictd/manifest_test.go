@@ -142,7 +142,7 @@ func TestShippedManifestLetsEvictdBeStopped(t *testing.T) {
 	t.Parallel()
 	role := readShipped(t).stop
 	want := []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{acting.StopName}, Verbs: []string{"get", "list", "watch"},
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{acting.StopName}, Verbs: []string{"list", "watch"},
 	}}
 	if diff := cmp.Diff(want, role.Rules); diff != "" || role.Namespace != readShipped(t).account.Namespace {
 		t.Errorf("the Role in %s (-want +got):\n%s", role.Namespace, diff)

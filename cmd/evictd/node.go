@@ -16,15 +16,10 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// nodeReader reads nodes, as client-go's client of nodes does.
-type nodeReader interface {
-	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Node, error)
-}
-
 // getNode reads the node. A missing node has its own error text: it is nearly always a wrong
 // --node-name.
 func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error) {
-	node, err := c.nodes.Get(ctx, name, metav1.GetOptions{})
+	node, err := c.Telling.Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case evict.IsNotFound(err):
 		return nil, fmt.Errorf("reading node %s: the API server has no such node; check --node-name: %w", name, err)
@@ -50,8 +45,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		case evict.IsNotFound(err):
 			return err
 		}
-		message, _ := d.clients.apiFault(err, "get nodes")
-		d.logger.Warn(message, zap.Error(err))
+		d.logger.Warn("the node cannot be read; trying again", zap.Error(err))
 		select {
 		case <-ctx.Done():
 			return nil

@@ -43,7 +43,7 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	var inForce atomic.Pointer[config.EvictdConfiguration]
-	d := &disk{clients: clients, flags: flags, inForce: inForce.Load, dedicatedImageFS: onNodeFS}
+	d := newDisk(clients, flags, inForce.Load)
 	var before *usage.NodeDisk
 	for i, source := range []config.DiskSource{config.DiskSummary, config.DiskNode, config.DiskNode, config.DiskSummary} {
 		c := config.Default()
@@ -105,13 +105,14 @@ func TestNodeDiskMeasuresRunningContainers(t *testing.T) {
 func TestPodFilesAreTried(t *testing.T) {
 	t.Parallel()
 	root, _ := nodeWithFiles(t)
-	flags := &runFlags{hostRoot: root}
-	in, _ := flags.inputs(config.Default(), &host{flags: flags})
-	if err := in.PodFiles(); err != nil {
-		t.Error(err)
+	c := config.Default()
+	c.Disk.Source = config.DiskNode
+	d := newDisk(nil, &runFlags{hostRoot: root}, func() *config.EvictdConfiguration { return c })
+	if _, err := d.try(t.Context()); err != nil || d.files != nil {
+		t.Errorf("%v, %+v", err, d.files)
 	}
 	kernelfiletest.Remove(t, filepath.Join(root, "var/log/pods"))
-	if err := in.PodFiles(); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
+	if _, err := d.try(t.Context()); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
 		t.Errorf("without logs: %v", err)
 	}
 }

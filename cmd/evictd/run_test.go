@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -157,7 +158,7 @@ func TestRunEndsWithoutAnAPIServer(t *testing.T) {
 	t.Parallel()
 	r := launch(t, flagsFor(t, machine(t), refusing()))
 	r.await("watching the node's pods failed")
-	r.await("the API server does not answer; no pod is evicted until it does")
+	r.await("the node cannot be read; trying again")
 	r.stop()
 	r.ends(exitFine)
 	if level, message, fault := r.log.last(t); level != "info" || message != "stopped" || fault != "" {
@@ -215,18 +216,12 @@ func TestMissingMountsSayWhatToDo(t *testing.T) {
 			if code != exitFault || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("code %d, stderr %q; want 1 and one line", code, stderr)
 			}
-			for _, fragment := range []string{test.want, test.without, "check --host-root " + root, "are mounted below it"} {
+			for _, fragment := range []string{test.want, test.without, fmt.Sprintf("--host-root %q", root), "are mounted below it"} {
 				if !strings.Contains(stderr, fragment) {
 					t.Errorf("lacks %q: %s", fragment, stderr)
 				}
 			}
-			if strings.Contains(stderr, "--kubepods-cgroup") { // that is not what is wrong
-				t.Errorf("names another flag: %s", stderr)
-			}
 		})
-	}
-	if err := (&runFlags{}).notThere(os.ErrNotExist); !strings.Contains(err.Error(), "name that by --host-root") {
-		t.Errorf("without a host root: %v", err)
 	}
 }
 

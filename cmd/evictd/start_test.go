@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/status"
 )
 
@@ -51,7 +50,7 @@ func (s *eventsServer) count(what string) (n int) {
 	return n
 }
 
-// startRig is `evictd run` with a configuration file and a state directory for the test.
+// startRig is `evictd run` with a configuration file for the test.
 type startRig struct {
 	*runFlags
 
@@ -63,7 +62,7 @@ func newStartRig(t *testing.T) *startRig {
 	t.Helper()
 	r := &startRig{t: t, server: &eventsServer{}}
 	r.runFlags = flagsFor(t, machine(t), serving(t, r.server))
-	r.stateDir, r.address = t.TempDir(), freeAddress(t)
+	r.address = freeAddress(t)
 	return r
 }
 
@@ -110,7 +109,7 @@ func (r *startRig) page(path string) (code int, text string) {
 
 const nonsense = head + "nonsense: 1\n"
 
-// Without a last valid configuration evictd idles, live and not ready, until the file is valid.
+// With a refused file evictd idles, live and not ready, until the file is valid. A refused edit afterwards fails nothing.
 func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	t.Parallel()
 	r := newStartRig(t)
@@ -136,92 +135,26 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	if d, err := status.Read(strings.NewReader(page)); code != http.StatusOK || err != nil || d.NodeName != "node-1" || d.Ranking == nil {
 		t.Errorf("/debug/status: %d, %v: %s", code, err, page)
 	}
-	e.stop()
-	e.ends(exitFine)
-	if r.server.count("Node ConfigurationRefused") != 1 {
-		t.Errorf("Events %v", r.server.told)
-	}
-	if _, err := config.Load(filepath.Join(r.stateDir, lastConfigFile)); err != nil {
-		t.Errorf("the configuration in force is not kept: %v", err)
-	}
-}
-
-// With a last valid configuration, evictd applies that, in dry run and not ready, until the
-// file is valid.
-func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
-	t.Parallel()
-	r := newStartRig(t)
-	r.write(memoryOnly + "dryRun: false\nlimits: {evictionsPerMinute: 3}\n")
-	e := launch(t, r.runFlags)
-	e.await("started")
-	e.stop()
-	e.ends(exitFine)
 	r.write(nonsense)
-	e = launch(t, r.runFlags)
-	e.await("started")
-	e.await("configuration refused at the start")
-	code, text := r.page("/readyz")
-	if code != http.StatusServiceUnavailable || !strings.Contains(text, insteadLast) || !strings.Contains(text, "nonsense") {
-		t.Errorf("/readyz: %d %s", code, text)
-	}
-	if _, text := r.page("/metrics"); !strings.Contains(text, "evictd_dry_run 1") {
-		t.Error("it is not in dry run")
-	}
-	last, err := config.Load(filepath.Join(r.stateDir, lastConfigFile))
-	if err != nil || last.DryRun || last.Limits.EvictionsPerMinute != 3 {
-		t.Errorf("the last valid configuration is lost: %+v, %v", last, err)
-	}
-	r.write(memoryOnly + "dryRun: false\nlimits: {evictionsPerMinute: 3}\n")
-	e.await("configuration applied")
-	r.page("/debug/status") // the loop answers it, which has adopted the configuration then
-	if _, text := r.page("/metrics"); !strings.Contains(text, `evictd_dry_run_reason{reason="Configured"} 0`) {
-		t.Error("its configuration says that it does not act")
+	e.await("configuration refused, the old one stays in force")
+	if code, text := r.page("/debug/status"); code != http.StatusOK {
+		t.Errorf("/debug/status: %d %s", code, text)
 	}
 	if _, text := r.page("/readyz"); strings.Contains(text, "refused") {
 		t.Errorf("/readyz: %s", text)
 	}
 	e.stop()
 	e.ends(exitFine)
+	if r.server.count("Node ConfigurationRefused") != 2 {
+		t.Errorf("Events %v", r.server.told)
+	}
 }
 
-// A missing file is a fault of the flags, and a last configuration that cannot be read does
-// not count.
+// A missing file is a fault of the flags.
 func TestStartWithoutAFile(t *testing.T) {
 	t.Parallel()
-	r := newStartRig(t)
-	if err := os.Remove(r.config); err != nil {
-		t.Fatal(err)
-	}
-	code, _, stderr := call(t, "run", "--node-name=n", "--config", r.config, "--state-dir", r.stateDir)
+	code, _, stderr := call(t, "run", "--node-name=n", "--config", filepath.Join(t.TempDir(), "none.yaml"))
 	if code != exitFault || !strings.Contains(stderr, "no such file") {
 		t.Errorf("code %d: %s", code, stderr)
-	}
-	if err := os.WriteFile(filepath.Join(r.stateDir, lastConfigFile), []byte(nonsense), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.write(nonsense)
-	e := launch(t, r.runFlags)
-	e.await("configuration refused at the start")
-	if _, text := r.page("/readyz"); !strings.Contains(text, insteadIdle) {
-		t.Errorf("/readyz: %s", text)
-	}
-	e.stop()
-	e.ends(exitFine)
-}
-
-// A rejected edit does not fail /readyz; a file that is rejected at the start does.
-func TestRefusedAtTheStartIsNotReady(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		refused *refusal
-		unready bool
-	}{
-		"none":         {nil, false},
-		"an edit":      {&refusal{fault: "planted"}, false},
-		"at the start": {&refusal{"planted", insteadLast}, true},
-	} {
-		if err := test.refused.ready(); (err != nil) != test.unready || test.unready && !strings.Contains(err.Error(), "planted") {
-			t.Errorf("%s: ready: %v", name, err)
-		}
 	}
 }

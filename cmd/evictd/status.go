@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,62 +11,59 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/wording"
 )
 
 const (
-	// loopTimeout bounds how long the loop may take for a document, with a measurement of the disks.
-	loopTimeout = 15 * time.Second
-	// statusTimeout bounds a command that asks for one.
+	// statusTimeout bounds a command that asks the running evictd.
 	statusTimeout = 20 * time.Second
 	// defaultAddress is where evictd serves its pages.
 	defaultAddress = ":9464"
 )
 
 func newStatusCommand() *cobra.Command {
-	address, output := "", formatTable
+	var address, output string
 	const short = "Print what the evictd of this pod knows: signals, what is in flight, who is next, back-offs, decisions"
-	cmd := newCommand("status", short, func(cmd *cobra.Command) error {
-		d, text, err := askStatus(cmd.Context(), address, false)
-		if err != nil {
+	cmd := newCommand("status", short, func(cmd *cobra.Command, _ []string) error {
+		d, err := askStatus(cmd.Context(), address, false)
+		switch {
+		case err != nil:
 			return err
+		case output == formatJSON:
+			return d.Write(cmd.OutOrStdout())
+		default:
+			return d.WriteTable(cmd.OutOrStdout())
 		}
-		if output == formatJSON {
-			_, err = cmd.OutOrStdout().Write(text)
-			return err
-		}
-		return d.WriteTable(cmd.OutOrStdout())
 	})
-	addAddress(cmd.Flags(), &address)
-	addChoice(cmd, &output, "output", "o", "table or json", formatTable, formatJSON)
+	addAddress(cmd, &address)
+	addChoice(cmd, &output, "output", "o", formatTable, formatJSON)
 	return cmd
 }
 
 // addAddress adds the flag for the address of the evictd that a command asks.
-func addAddress(flags *pflag.FlagSet, address *string) {
-	flags.StringVar(address, "http-bind-address", "", "where evictd serves its pages; that of the container's evictd when left out, else "+defaultAddress)
+func addAddress(cmd *cobra.Command, address *string) {
+	const usage = "where evictd serves its pages; that of the container's evictd when left out, else " + defaultAddress
+	cmd.Flags().StringVar(address, "http-bind-address", "", usage)
 }
 
-// askStatus asks the running evictd for its document, with the pods' disk use or without, and returns its text too.
-func askStatus(ctx context.Context, address string, disk bool) (*status.Document, []byte, error) {
+// askStatus asks the running evictd for its document, with the pods' disk use or without.
+func askStatus(ctx context.Context, address string, disk bool) (*status.Document, error) {
 	if address == "" {
 		address = addressOf("/proc/1/cmdline")
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	text, err := fetch(ctx, "http://"+address+status.Path+"?disk="+strconv.FormatBool(disk))
+	d, err := fetch(ctx, "http://"+address+status.Path+"?disk="+strconv.FormatBool(disk))
 	if err != nil {
-		return nil, nil, fmt.Errorf("asking evictd at %s: %w; run this in the pod of a running evictd, or name where it serves by --http-bind-address", address, err)
+		return nil, fmt.Errorf("asking evictd at %s: %w; run this in the pod of a running evictd, or name where it serves by --http-bind-address", address, err)
 	}
-	d, err := status.Read(bytes.NewReader(text))
-	return d, text, err
+	return d, nil
 }
 
-// fetch returns a page of evictd's, and its text as the error where it refuses.
-func fetch(ctx context.Context, page string) ([]byte, error) {
+// fetch reads a document from a page of evictd's, whose text is the error where it refuses.
+func fetch(ctx context.Context, page string) (*status.Document, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page, http.NoBody)
 	if err != nil {
 		return nil, err
@@ -77,43 +73,25 @@ func fetch(ctx context.Context, page string) ([]byte, error) {
 		return nil, err
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
-	text, err := io.ReadAll(io.LimitReader(response.Body, status.MaxBytes+1))
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("it answers %d: %s", response.StatusCode, wording.OneLine(strings.TrimSpace(string(text))))
+	if response.StatusCode == http.StatusOK {
+		return status.Read(response.Body)
 	}
-	return text, err
-}
-
-// addressOf returns the address of the `evictd run` that has that command line, which in evictd's
-// container is the first process; the default where it is another program.
-func addressOf(commandLine string) string {
-	text, err := os.ReadFile(commandLine) //nolint:gosec // a constant
-	words := strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
-	if err != nil || len(words) < 2 || words[1] != "run" {
-		return defaultAddress
-	}
-	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	address := flags.String("http-bind-address", defaultAddress, "")
-	if flags.Parse(words[2:]) != nil {
-		return defaultAddress
-	}
-	return *address
-}
-
-// status returns the document of this evictd, for those who ask it.
-func (d *daemon) status(ctx context.Context, disk bool) (*status.Document, error) {
-	if refused := d.refused.Load(); refused.atStart() == insteadIdle {
-		return nil, refused.ready()
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, loopTimeout, fmt.Errorf("no answer within %v", loopTimeout))
-	defer cancel()
-	document, err := d.agent.Status(ctx, disk)
+	const longest = 1 << 10
+	text, err := io.ReadAll(io.LimitReader(response.Body, longest))
 	if err != nil {
 		return nil, err
 	}
-	document.EvictdVersion, document.Revision, document.NodeName = buildVersion(), revision, d.flags.nodeName
-	document.Configuration, document.Decisions = d.inForce.Load(), d.recorder.LastDecisions()
-	document.Rank(document.Short())
-	return document, nil
+	return nil, fmt.Errorf("it answers %d: %s", response.StatusCode, wording.OneLine(strings.TrimSpace(string(text))))
+}
+
+// addressOf returns --http-bind-address of the command line in a file, as the manifests write it; the default
+// where that has none. In evictd's container the first process is `evictd run`.
+func addressOf(commandLine string) string {
+	text, _ := os.ReadFile(commandLine) //nolint:gosec // a constant; a process without one is another program
+	for word := range strings.SplitSeq(string(text), "\x00") {
+		if address, is := strings.CutPrefix(word, "--http-bind-address="); is {
+			return address
+		}
+	}
+	return defaultAddress
 }

@@ -78,7 +78,6 @@ func TestAddressOfTheContainersEvictd(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"/evictd\x00run\x00--config=c\x00--http-bind-address=127.0.0.1:9000\x00--dry-run\x00": "127.0.0.1:9000",
-		"/evictd\x00run\x00--http-bind-address\x00[::]:9001\x00":                              "[::]:9001",
 		"/evictd\x00run\x00--config\x00c\x00":                                                 ":9464",
 		"/sbin/init\x00":                                                                      ":9464",
 		"":                                                                                    ":9464",

@@ -3,29 +3,13 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
 
-// The linker sets both: -X main.version=v1.2.3 -X main.revision=v1.2.3-4-gabcdef0.
-var (
-	version string
-	// revision is the commit as git describes it, with -dirty if files differ from it.
-	revision string //nolint:gochecknoglobals // only the linker can set it
-)
-
-// buildVersion returns the version that was linked in, otherwise the module's, otherwise
-// "devel".
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
-}
+// The linker sets both: -X main.version=v1.2.3 -X main.revision=v1.2.3-4-gabcdef0. The revision is the commit as git
+// describes it, with -dirty if files differ from it, and "" where it is not known.
+var version, revision = "devel", "" //nolint:gochecknoglobals // only the linker can set them
 
 // buildInfo is what `evictd version -o json` prints.
 type buildInfo struct {
@@ -37,9 +21,9 @@ type buildInfo struct {
 }
 
 func newVersionCommand() *cobra.Command {
-	output := "text"
-	cmd := newCommand("version", "Print the version", func(cmd *cobra.Command) error {
-		b := buildInfo{buildVersion(), revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	var output string
+	cmd := newCommand("version", "Print the version", func(cmd *cobra.Command, _ []string) error {
+		b := buildInfo{version, revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 		if output == formatJSON {
 			return writeJSON(cmd.OutOrStdout(), b)
 		}
@@ -50,6 +34,6 @@ func newVersionCommand() *cobra.Command {
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "evictd %s (%s%s, %s)\n", b.Version, source, b.GoVersion, b.Platform)
 		return err
 	})
-	addChoice(cmd, &output, "output", "o", "text, or json for machines", "text", formatJSON)
+	addChoice(cmd, &output, "output", "o", "text", formatJSON)
 	return cmd
 }

@@ -3,79 +3,41 @@ package checks
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
-	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // API is the API server.
 type API struct {
-	// Client sends requests with evictd's credentials, with a time limit for each; nil where Err is not.
-	Client *http.Client
+	// Send sends a request with evictd's credentials, once and with a time limit, and returns the answer's text.
+	// The path may have a query; body is "" for none. An error of the API server is an APIStatus. It is nil where
+	// Err is not.
+	Send func(ctx context.Context, method, path, body string) ([]byte, error)
 	// URL is the API server's.
-	URL *url.URL
+	URL string
 	// Explain says why a request failed that needs a right, in RBAC's terms, and how to fix it.
 	Explain func(err error, right string) error
 	// Err is why there is no client; otherwise nil. Then nothing else is set.
 	Err error
 
-	who  account   // once it is known
-	date time.Time // of its answer to the first check; zero where that had none
+	who account // once it is known
 }
 
 // request is a request with its body, "" for none.
 type request struct{ method, path, body string }
 
-// send sends a request once: a check that was not answered says so.
-func (a *API) send(ctx context.Context, r request) (header http.Header, text []byte, err error) {
-	const longest = 1 << 20
+// send sends a request.
+func (a *API) send(ctx context.Context, r request) ([]byte, error) {
 	if a.Err != nil {
-		return nil, nil, a.Err
+		return nil, a.Err
 	}
-	path, query, _ := strings.Cut(r.path, "?")
-	to := a.URL.JoinPath(path)
-	to.RawQuery = query
-	request, err := http.NewRequestWithContext(ctx, r.method, to.String(), strings.NewReader(r.body))
-	if err != nil {
-		return nil, nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if r.method == http.MethodPatch {
-		request.Header.Set("Content-Type", "application/merge-patch+json")
-	}
-	response, err := a.Client.Do(request)
-	if err != nil {
-		if failed, wrapped := errors.AsType[*url.Error](err); wrapped {
-			err = failed.Err // the URL helps no administrator
-		}
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if text, err = io.ReadAll(io.LimitReader(response.Body, longest)); err != nil {
-		return nil, nil, err
-	}
-	var status metav1.Status
-	switch {
-	case response.StatusCode < http.StatusMultipleChoices:
-		return response.Header, text, nil
-	case json.Unmarshal(text, &status) == nil && status.Kind == "Status":
-		return nil, nil, apierrors.FromObject(&status)
-	default:
-		return nil, nil, apierrors.NewGenericServerResponse(response.StatusCode, r.method, schema.GroupResource{}, "", string(text), 0, true)
-	}
+	return a.Send(ctx, r.method, r.path, r.body)
 }
 
 // ask sends a request and decodes the answer.
 func (a *API) ask(ctx context.Context, r request, into any) error {
-	_, text, err := a.send(ctx, r)
+	text, err := a.send(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -115,13 +77,4 @@ func (a *API) account(ctx context.Context) (account, error) {
 		a.who.node = claim[0]
 	}
 	return a.who, nil
-}
-
-// confinable returns an error unless the account is one that the policies may confine.
-func (a *API) confinable(ctx context.Context) error {
-	who, err := a.account(ctx)
-	if err == nil && !who.service() {
-		err = fmt.Errorf("%s is no service account, and the policies do not confine it", who.name)
-	}
-	return err
 }

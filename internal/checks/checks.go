@@ -74,8 +74,10 @@ const (
 	Server
 	// Edit are the checks whose results an edit of the configuration may change.
 	Edit
+	// Followed are the checks of what a running evictd follows, and reports itself.
+	Followed
 	// All is the whole list.
-	All = Node | Server | Edit
+	All = Node | Server | Edit | Followed
 )
 
 // check is an entry of the list.
@@ -85,33 +87,33 @@ type check struct {
 	run   func(context.Context, *Inputs) Result
 }
 
-// serverName is the check whose fault makes all later ones that ask the API server unknown.
-const serverName = "api-server"
+// ServerName is the check whose fault makes all later ones unknown, which ask the API server too.
+const ServerName = "api-server"
 
 // list returns all checks of these inputs, in the order of the output: the node, then the API server.
 func list(in *Inputs) []check {
-	all := []check{{"configuration", Node | Edit, configuration}, {"cgroups", Node, cgroups}}
-	if in.Followed != nil {
-		all = append(all, in.followed()...)
+	all := []check{{"configuration", Node | Edit, configuration}, {"cgroups", Node, cgroups}, {"kubepods", Followed, kubepods}}
+	for _, signal := range in.Signals {
+		all = append(all, check{"signal/" + signal.String(), Followed, fixed(in.reading(signal))})
+	}
+	for i := range in.Wakes {
+		all = append(all, check{"wake-up/" + string(in.Wakes[i].Source), Followed, fixed(wakeUp(&in.Wakes[i]))})
+	}
+	all = append(all, check{"kubelet-config", Node | Edit, kubeletFile})
+	for i := range in.Compared {
+		f := &in.Compared[i]
+		all = append(all, check{"kubelet-thresholds/" + f.Signal.String(), Node | Edit, fixed(kubeletThresholds(f))})
 	}
 	onNode := in.Configuration.Disk.Source == config.DiskNode
 	if onNode {
 		all = append(all, check{"pod-disk/node", Node | Edit, podFiles})
 	}
-	all = append(all, check{"state-dir", Node, stateDir}, check{serverName, Server, server}, check{"clock", Server, clock},
-		check{"node", Server, node}, check{"token", Server, token})
+	all = append(all, check{"state-dir", Node, stateDir}, check{ServerName, Server, server}, check{"node", Server, node},
+		check{"token", Server, token})
 	for _, n := range needs(in) {
-		if n.field != "" {
-			all = append(all, check{"opt-in/" + n.field, Server | Edit, n.check})
-			continue
-		}
 		for _, right := range n.rights {
-			n.rights = []string{right}
-			all = append(all, check{"right/" + right, Server, n.check})
+			all = append(all, check{"right/" + right, n.parts, n.check(right)})
 		}
-	}
-	if in.Followed != nil {
-		all = append(all, check{"act/stop", Server, stop})
 	}
 	for _, p := range policies() {
 		all = append(all, check{policyFamily + p.name, Server, p.check})
@@ -120,35 +122,6 @@ func list(in *Inputs) []check {
 		all = append(all, check{"pod-disk/summary", Server, summary})
 	}
 	return all
-}
-
-// followed are the checks of what a running evictd follows and reports itself.
-func (in *Inputs) followed() []check {
-	f, all := in.Followed, []check{{"kubepods", Node, kubepods}}
-	for i := range in.Readings {
-		all = append(all, check{"signal/" + in.Readings[i].Signal.String(), Node, in.Readings[i].check})
-	}
-	for i := range f.Wakes {
-		all = append(all, check{"wake-up/" + string(f.Wakes[i].Source), Node, fixed(wakeUp(&f.Wakes[i]))})
-	}
-	for _, result := range Kubelet(f) {
-		all = append(all, check{result.Name, Node, fixed(result)})
-	}
-	return all
-}
-
-// Kubelet returns the results of the checks of the kubelet's configuration and thresholds, which are made after
-// each change of evictd's too.
-func Kubelet(f *Followed) []Result {
-	file := kubeletFile(f)
-	file.Name = "kubelet-config"
-	results := []Result{file}
-	for i := range f.Compared {
-		result := kubeletThresholds(&f.Compared[i])
-		result.Name = "kubelet-thresholds/" + f.Compared[i].Signal.String()
-		results = append(results, result)
-	}
-	return results
 }
 
 // fixed is a check whose result is known.
@@ -165,12 +138,12 @@ func Run(ctx context.Context, in *Inputs, parts Part) []Result {
 			continue
 		}
 		result := unknown("not checked: the API server does not answer", "it shows only when evictd needs it",
-			"see "+serverName+", then run evictd doctor again")
-		if answers || c.parts&Server == 0 {
+			"see "+ServerName+", then run evictd doctor again")
+		if answers {
 			result = c.run(ctx, in)
 		}
 		result.Name = c.name
-		answers = answers && (c.name != serverName || result.State == OK)
+		answers = answers && (c.name != ServerName || result.State == OK)
 		results = append(results, result)
 	}
 	return results

@@ -2,7 +2,6 @@ package checks
 
 import (
 	"context"
-	"time"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
@@ -13,11 +12,9 @@ import (
 type Inputs struct {
 	// NodeName is --node-name.
 	NodeName string
-	// Now is this machine's clock.
-	Now func() time.Time
-	// Namespace is evictd's own, or one in which things are tried that do not exist. StopNamespace has the
-	// ConfigMap that stops evictd.
-	Namespace, StopNamespace string
+	// Namespace is evictd's own, which has the ConfigMap that stops it, and in which things are tried that do not
+	// exist.
+	Namespace string
 	// HostRoot is the directory below which the host is mounted; "" is /.
 	HostRoot string
 	// StateDir is where evictd keeps its state; "" where it keeps none.
@@ -27,30 +24,23 @@ type Inputs struct {
 	File          string
 	Refused       error
 	Configuration *config.EvictdConfiguration
-	// Warnings are its valid settings that are probably mistakes, one sentence each.
-	Warnings []string
-	// Readings are those of memory.available and of each signal with a threshold.
-	Readings []Reading
-	// Memory reads the machine's memory, of which only the capacity counts.
-	Memory func() pressure.Observation
-	// PodFiles tries to read the pods' files, and Summary the kubelet's Summary API. Only the configured
-	// source of the pods' disk use is tried. Unseen says that by the Summary images are on a filesystem
-	// that evictd does not see.
-	PodFiles func() error
-	Summary  func(context.Context) (unseen bool, err error)
+	// Signals are memory.available and those with a threshold, Sample has their readings, and Directories where
+	// the filesystems were looked up.
+	Signals     []pressure.Signal
+	Sample      pressure.Sample
+	Directories map[pressure.Signal]string
+	// Disk tries the configured source of the pods' disk use. Unseen says that by the kubelet's Summary API
+	// images are on a filesystem that evictd does not see.
+	Disk func(context.Context) (unseen bool, err error)
 	// API is the API server.
 	API API
-	// Followed is what a running evictd follows and reports itself. Nil is such an evictd: these checks are
-	// left out, and the policies are tried and never read.
-	Followed *Followed
-}
 
-// Followed is what has been read of the node once.
-type Followed struct {
+	// What follows is for the checks that are [Followed].
+
 	// Kubepods is the cgroup of all pods, relative to the cgroup mount, and Pods how many were read there.
-	Kubepods string
-	Pods     int
-	// UnreadPods is why some of them could not be read, NoPods why none could; otherwise nil.
+	// UnreadPods is why some could not be read, NoPods why the cgroup could not; otherwise nil.
+	Kubepods           string
+	Pods               int
 	UnreadPods, NoPods error
 	// Wakes says what became of the kernel's wake-ups.
 	Wakes []pressure.WakeState
@@ -60,14 +50,4 @@ type Followed struct {
 	Compared     []kubeletconfig.Finding
 	NoKubelet    error
 	KubeletNamed bool
-}
-
-// Reading is one reading of a signal.
-type Reading struct {
-	pressure.Observation
-
-	// Signal is what was read.
-	Signal pressure.Signal
-	// Directory is where the filesystem was looked up; "" for other signals.
-	Directory string
 }

@@ -18,14 +18,15 @@ import (
 
 func configuration(_ context.Context, in *Inputs) Result {
 	const defaults = "the checks below are of the default configuration"
+	warnings := in.Configuration.Warnings(func(signal pressure.Signal) int64 { return in.Sample.Of(signal).Capacity })
 	switch {
 	case in.Refused != nil:
-		return missing(oneLine(in.Refused), "evictd goes on with the last valid configuration in dry run, or evicts no pod; "+defaults,
+		return missing(oneLine(in.Refused), "evictd goes on with the configuration before, and after a start it evicts no pod; "+defaults,
 			"fix each field that is named; evictd config validate checks a file")
 	case in.File == "":
 		return degraded("no file is named", defaults, "name the file that evictd run gets, as by --config=/etc/evictd/evictd.yaml")
-	case len(in.Warnings) > 0:
-		return degraded(in.File+" is valid: "+strings.Join(in.Warnings, "; "),
+	case len(warnings) > 0:
+		return degraded(in.File+" is valid: "+strings.Join(warnings, "; "),
 			"evictd does what the file says, which is probably not meant", "change the fields that are named")
 	case in.Configuration.DryRun:
 		return ok(in.File + " is valid; it is a dry run, which evicts no pod")
@@ -57,15 +58,14 @@ func cgroups(_ context.Context, in *Inputs) Result {
 }
 
 func kubepods(_ context.Context, in *Inputs) Result {
-	f := in.Followed
-	found := fmt.Sprintf("%s, pods: %d", f.Kubepods, f.Pods)
+	found := fmt.Sprintf("%s, pods: %d", in.Kubepods, in.Pods)
 	switch {
-	case f.NoPods != nil:
-		return missing(oneLine(f.NoPods), "what pods use is not known, and evictd does not start",
+	case in.NoPods != nil:
+		return missing(oneLine(in.NoPods), "what pods use is not known, and evictd does not start",
 			"check that a kubelet runs here, or name the cgroup by --kubepods-cgroup")
-	case f.UnreadPods != nil:
-		return degraded(found+"; "+oneLine(f.UnreadPods), "a pod without figures is not a candidate", "look at the files that are named")
-	case f.Pods == 0:
+	case in.UnreadPods != nil:
+		return degraded(found+"; "+oneLine(in.UnreadPods), "a pod without figures is not a candidate", "look at the files that are named")
+	case in.Pods == 0:
 		return degraded(found, "where pods run on this node, none of them is evicted for memory or PIDs, and evictd does not get ready",
 			"name the cgroup that has the pods by --kubepods-cgroup")
 	default:
@@ -73,18 +73,19 @@ func kubepods(_ context.Context, in *Inputs) Result {
 	}
 }
 
-func (r *Reading) check(_ context.Context, in *Inputs) Result {
-	why := "it could not be read"
-	if r.Err != nil {
-		why = oneLine(r.Err)
+// reading says whether evictd can read a signal.
+func (in *Inputs) reading(signal pressure.Signal) Result {
+	seen, why := in.Sample.Of(signal), "it could not be read"
+	if seen.Err != nil {
+		why = oneLine(seen.Err)
 	}
-	found, uncounted := r.amounts(in.thresholds()), r.uncounted(in)
+	found, uncounted := in.amounts(signal, &seen), in.uncounted(signal)
 	switch {
-	case r.State == pressure.Absent && r.Signal == pressure.AllocatableMemoryAvailable:
+	case seen.State == pressure.Absent && signal == pressure.AllocatableMemoryAvailable:
 		return ok("not in force: " + why)
-	case r.State == pressure.Absent:
+	case seen.State == pressure.Absent:
 		return degraded("this node has no such signal: "+why, "its threshold is never met", "remove the threshold, or leave it to other nodes")
-	case r.State != pressure.Known:
+	case seen.State != pressure.Known:
 		return missing(why, "evictd does not start, or evicts no pod for this signal", "fix what is named; docs/signals.md says what is read")
 	case uncounted != "":
 		return degraded(found+"; "+uncounted, "evictd may evict pods for memory that could be had without",
@@ -95,8 +96,8 @@ func (r *Reading) check(_ context.Context, in *Inputs) Result {
 }
 
 // uncounted says what else could be had of memory.available and is not counted; "" is nothing.
-func (r *Reading) uncounted(in *Inputs) string {
-	if r.Signal != pressure.MemoryAvailable || in.Configuration.MemoryDefinition() != pressure.Kernel {
+func (in *Inputs) uncounted(signal pressure.Signal) string {
+	if signal != pressure.MemoryAvailable || in.Configuration.MemoryDefinition() != pressure.Kernel {
 		return ""
 	}
 	bytes, err := hostinfo.ReclaimableARC(in.HostRoot)
@@ -111,26 +112,18 @@ func (r *Reading) uncounted(in *Inputs) string {
 }
 
 // amounts says what there is, where, and where the thresholds are.
-func (r *Reading) amounts(thresholds []pressure.Threshold) string {
-	text := fmt.Sprintf("%s of %s", wording.Figure(r.Signal, r.Available), wording.Amount(r.Signal, r.Capacity))
-	if r.Directory != "" {
-		text += fmt.Sprintf(" on the filesystem of %s (device %d)", r.Directory, r.Device)
+func (in *Inputs) amounts(signal pressure.Signal, seen *pressure.Observation) string {
+	text := fmt.Sprintf("%s of %s", wording.Figure(signal, seen.Available), wording.Amount(signal, seen.Capacity))
+	if directory := in.Directories[signal]; directory != "" {
+		text += fmt.Sprintf(" on the filesystem of %s (device %d)", directory, seen.Device)
 	}
-	lines := ""
-	for i := range thresholds {
-		if thresholds[i].Signal != r.Signal {
-			continue
+	parts := []string{text}
+	for _, t := range in.thresholds() {
+		if t.Signal == signal {
+			parts = append(parts, strings.ToLower(t.Kind())+" threshold "+wording.Amount(signal, t.Quantity.Of(seen.Capacity)))
 		}
-		kind := "soft"
-		if thresholds[i].Hard {
-			kind = "hard"
-		}
-		lines += fmt.Sprintf("; %s threshold %s", kind, wording.Amount(r.Signal, thresholds[i].Quantity.Of(r.Capacity)))
 	}
-	if lines == "" {
-		lines = "; it has no threshold"
-	}
-	return text + lines
+	return strings.Join(parts, "; ")
 }
 
 func wakeUp(wake *pressure.WakeState) Result {
@@ -142,8 +135,8 @@ func wakeUp(wake *pressure.WakeState) Result {
 	return ok(fmt.Sprintf("the kernel accepts a trigger on %s, with a window of %v", wake.Path, wake.Window))
 }
 
-func podFiles(_ context.Context, in *Inputs) Result {
-	if err := in.PodFiles(); err != nil {
+func podFiles(ctx context.Context, in *Inputs) Result {
+	if _, err := in.Disk(ctx); err != nil {
 		return in.withoutDisk(err, `add the component deploy/components/disk-node; docs/signals.md, "Rights"`)
 	}
 	return ok("the pods' files can be read")
@@ -163,19 +156,19 @@ func (in *Inputs) thresholds() []pressure.Threshold {
 	return thresholds
 }
 
-func kubeletFile(f *Followed) Result {
+func kubeletFile(_ context.Context, in *Inputs) Result {
 	const follows = "whether the kubelet evicts before evictd is not known, and evictd does not know when it would"
 	const do = "mount the kubelet's file, as deploy/kubelet-config.patch.yaml does, and name it by --kubelet-config"
 	switch {
-	case f.NoKubelet != nil && f.KubeletNamed:
-		return missing(oneLine(f.NoKubelet), follows, do)
-	case f.NoKubelet != nil:
-		return degraded(oneLine(f.NoKubelet), follows, do)
-	case len(f.Kubelet.Unread) > 0:
-		return degraded(strings.Join(f.Kubelet.Files, ", ")+": "+strings.Join(f.Kubelet.Unread, "; "), "that is left out of the comparison",
+	case in.NoKubelet != nil && in.KubeletNamed:
+		return missing(oneLine(in.NoKubelet), follows, do)
+	case in.NoKubelet != nil:
+		return degraded(oneLine(in.NoKubelet), follows, do)
+	case len(in.Kubelet.Unread) > 0:
+		return degraded(strings.Join(in.Kubelet.Files, ", ")+": "+strings.Join(in.Kubelet.Unread, "; "), "that is left out of the comparison",
 			"check whether the kubelet reads and understands it; --kubelet-config names one place")
 	default:
-		return ok(strings.Join(f.Kubelet.Files, ", "))
+		return ok(strings.Join(in.Kubelet.Files, ", "))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -90,55 +89,44 @@ func foreignEvent(_ context.Context, in *Inputs) (request, error) {
 			`"source":{"component":"evictd-doctor"},"reason":"DryRun","type":"Normal"}`, in.Namespace, in.Namespace, noPod)}, nil
 }
 
-// check reads a policy where the account may, such as an administrator's, which it does not confine. Otherwise
-// it tries the policy, which shows more: that it is in force for this account.
+// check tries a policy, which shows that it is in force for this account.
 func (p policy) check(ctx context.Context, in *Inputs) Result {
-	found := ""
-	if in.Followed != nil {
-		fault, unread := in.API.policyFault(ctx, p.name)
-		switch {
-		case unread == nil && fault == "":
-			return ok("it is there, and its binding denies")
-		case unread == nil:
-			return p.missing(fault)
-		}
-		found = "not read: " + oneLine(unread) + "; "
+	who, err := in.API.account(ctx)
+	if err == nil && !who.service() {
+		err = fmt.Errorf("%s is no service account, and the policies do not confine it", who.name)
 	}
-	result, untried := p.try(ctx, in)
-	if untried == nil {
-		return result
+	var trial request
+	if err == nil {
+		trial, err = p.trial(ctx, in)
 	}
-	result = unknown(found+"not tried: "+oneLine(untried), "if it is missing, "+p.without,
+	if err != nil {
+		return p.untried(err)
+	}
+	trial.path += "?dryRun=" + metav1.DryRunAll
+	_, err = in.API.send(ctx, trial)
+	switch {
+	case err == nil || ends(err):
+		return missing("not in force for this account: a dry run was not refused", p.without,
+			"apply deploy/daemonset.yaml; ValidatingAdmissionPolicies need Kubernetes 1.30")
+	case strings.Contains(err.Error(), "'"+p.name+"'"): // ValidatingAdmissionPolicy 'NAME' with binding 'NAME' denied request: …
+		return ok("in force: it refused a dry run that it must refuse")
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "): // RBAC's words: User … cannot create resource …
+		return ok("not needed: RBAC refuses what it confines")
+	case missingPod(err) != "":
+		return p.untried(fmt.Errorf("%w: the pod of another node that was tried has just ended", errNothingToTry))
+	default:
+		return p.untried(err)
+	}
+}
+
+// untried is the result where a trial shows nothing.
+func (p policy) untried(why error) Result {
+	result := unknown("not tried: "+oneLine(why), "if it is missing, "+p.without,
 		"kubectl get validatingadmissionpolicy,validatingadmissionpolicybinding "+p.name)
-	if errors.Is(untried, errNothingToTry) {
+	if errors.Is(why, errNothingToTry) {
 		result.State = Degraded
 	}
 	return result
-}
-
-// try sends the policy's trial. The error says why it shows nothing.
-func (p policy) try(ctx context.Context, in *Inputs) (Result, error) {
-	if err := in.API.confinable(ctx); err != nil {
-		return Result{}, err
-	}
-	trial, err := p.trial(ctx, in)
-	if err != nil {
-		return Result{}, err
-	}
-	trial.path += "?dryRun=" + metav1.DryRunAll
-	_, _, err = in.API.send(ctx, trial)
-	switch {
-	case err == nil || ends(err):
-		return p.missing("not in force for this account: a dry run was not refused"), nil
-	case strings.Contains(err.Error(), "'"+p.name+"'"): // ValidatingAdmissionPolicy 'NAME' with binding 'NAME' denied request: …
-		return ok("in force: it refused a dry run that it must refuse"), nil
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "): // RBAC's words: User … cannot create resource …
-		return ok("not needed: RBAC refuses what it confines"), nil
-	case missingPod(err) != "":
-		return Result{}, fmt.Errorf("%w: the pod of another node that was tried has just ended", errNothingToTry)
-	default:
-		return Result{}, err
-	}
 }
 
 // ends reports whether an eviction passed the policies. The API server asks them before it looks for the
@@ -161,37 +149,4 @@ func missingPod(err error) string {
 		return ""
 	}
 	return details.Name
-}
-
-func (p policy) missing(found string) Result {
-	return missing(found, p.without, "apply deploy/daemonset.yaml; ValidatingAdmissionPolicies need Kubernetes 1.30")
-}
-
-// policyFault says what is wrong with a policy, which has the first field below, or its binding, which
-// has the others; "" is nothing.
-func (a *API) policyFault(ctx context.Context, name string) (fault string, err error) {
-	var both struct {
-		Spec struct {
-			FailurePolicy, PolicyName string
-			ValidationActions         []string
-		}
-	}
-	for _, kind := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
-		err := a.ask(ctx, request{http.MethodGet, "/apis/admissionregistration.k8s.io/v1/" + kind + "/" + name, ""}, &both)
-		switch {
-		case evict.IsNotFound(err):
-			return fmt.Sprintf("%s/%s is not there", kind, name), nil
-		case err != nil:
-			return "", fmt.Errorf("reading %s/%s: %w", kind, name, err)
-		}
-	}
-	switch s := &both.Spec; {
-	case s.PolicyName != name:
-		return fmt.Sprintf("the binding is of the policy %q", s.PolicyName), nil
-	case !slices.Contains(s.ValidationActions, "Deny"):
-		return fmt.Sprintf("the binding does not deny: its validationActions are %v", s.ValidationActions), nil
-	case s.FailurePolicy != "Fail":
-		return "the policy lets through what it cannot judge: its failurePolicy is " + s.FailurePolicy, nil
-	}
-	return "", nil
 }

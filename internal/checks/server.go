@@ -6,18 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// version asks for the version, which every account may read, and notes the server's clock.
+// version asks for the version, which every account may read.
 func (a *API) version(ctx context.Context) (string, error) {
-	header, text, err := a.send(ctx, request{http.MethodGet, "/version", ""})
+	text, err := a.send(ctx, request{http.MethodGet, "/version", ""})
 	switch {
 	case a.Err != nil:
 		return "", a.Err
@@ -30,7 +28,6 @@ func (a *API) version(ctx context.Context) (string, error) {
 	if err = json.Unmarshal(text, &answer); err != nil || answer.GitVersion == "" {
 		return "", fmt.Errorf("what answers at %s is not an API server: /version names no version", a.URL)
 	}
-	a.date, _ = http.ParseTime(header.Get("Date")) // the check of the clock says where there is none
 	return answer.GitVersion, nil
 }
 
@@ -40,25 +37,6 @@ func server(ctx context.Context, in *Inputs) Result {
 		return missing(oneLine(err), "no pod is evicted", "check that it runs, that this machine reaches it, and the credentials")
 	}
 	return ok(fmt.Sprintf("%s answers, Kubernetes %s", in.API.URL, version))
-}
-
-// clock compares the clocks, right after the answer that has the server's.
-func clock(_ context.Context, in *Inputs) Result {
-	const most = 5 * time.Second // beside the second to which the server's is known
-	if in.API.date.IsZero() {
-		return unknown("the API server's answer has no date", "times of Events and tokens may be wrong",
-			"compare the clocks of this node and of the control plane")
-	}
-	skew, direction := in.Now().Sub(in.API.date), "ahead of"
-	if skew < 0 {
-		skew, direction = -skew, "behind"
-	}
-	if skew > most+time.Second {
-		return degraded(fmt.Sprintf("this node is %v %s the API server", skew.Round(time.Second), direction),
-			"times in Events and in the log are wrong, and tokens and certificates may count as expired or as not yet valid",
-			"have both set their clocks by NTP")
-	}
-	return ok(fmt.Sprintf("within %v of the API server's", most))
 }
 
 func node(ctx context.Context, in *Inputs) Result {
@@ -73,7 +51,7 @@ func node(ctx context.Context, in *Inputs) Result {
 		return missing(oneLine(err), "evictd does not know its node, and evicts no pod for disk", "check --node-name, and the right to get nodes")
 	}
 	memory := node.Status.Capacity["memory"]
-	seen, reported := in.Memory(), memory.Value()
+	seen, reported := in.Sample.Of(pressure.MemoryAvailable), memory.Value()
 	err := seen.Err
 	if err == nil && reported == 0 {
 		err = errors.New("the node reports no capacity yet")
@@ -109,27 +87,9 @@ func token(ctx context.Context, in *Inputs) Result {
 	}
 }
 
-// stop looks for the ConfigMap that stops all agents.
-func stop(ctx context.Context, in *Inputs) Result {
-	var found struct{ Data map[string]string }
-	name := in.StopNamespace + "/" + acting.StopName
-	err := in.API.ask(ctx, request{http.MethodGet, "/api/v1/namespaces/" + in.StopNamespace + "/configmaps/" + acting.StopName, ""}, &found)
-	switch {
-	case evict.IsNotFound(err):
-		return ok("there is no ConfigMap " + name + ", which would stop evictd on all nodes")
-	case err != nil:
-		return unknown(oneLine(err), "evictd does not act while it does not know", "see the lines right/… configmaps")
-	}
-	text := "ConfigMap " + name + " exists"
-	if reason := found.Data[acting.StopReason]; reason != "" {
-		text += ": " + oneLine(errors.New(reason))
-	}
-	return degraded(text, "evictd acts on no node", "delete it when evictd should act again")
-}
-
 // summary tries the kubelet's Summary API.
 func summary(ctx context.Context, in *Inputs) Result {
-	unseen, err := in.Summary(ctx)
+	unseen, err := in.Disk(ctx)
 	switch {
 	case err != nil:
 		return in.withoutDisk(err, `README.md, "Platform notes", says what to do about the kubelet's certificate; see right/get nodes/stats`)

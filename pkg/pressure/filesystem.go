@@ -97,26 +97,35 @@ func (n *Node) findFilesystems() error {
 	if !images && !n.wants(NodeFSAvailable, NodeFSInodesFree) {
 		return nil
 	}
-	nodefs, err := n.find(kubeletDir)
+	nodefs, imageDir, err := n.directories()
 	if err != nil {
-		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
+		return fmt.Errorf("preparing %w", err)
+	}
+	n.nodefs = newProbe(nodefs, n.sys)
+	n.imagefs, n.probes = n.nodefs, []*probe{n.nodefs}
+	if imageDir != "" && images {
+		// Also when both are one filesystem now: another one may be mounted there later.
+		n.imagefs = newProbe(imageDir, n.sys)
+		n.probes = append(n.probes, n.imagefs)
+	}
+	return nil
+}
+
+// directories returns where evictd sees the kubelet's directory and that of the images, "" where there is
+// none.
+func (n *Node) directories() (nodefs, images string, err error) {
+	if nodefs, err = n.find(kubeletDir); err != nil {
+		return "", "", fmt.Errorf("nodefs: the kubelet's root directory: %w", err)
 	}
 	for _, dir := range imageDirs() {
-		if n.imageDir, err = n.find(dir); !errors.Is(err, os.ErrNotExist) {
+		if images, err = n.find(dir); !errors.Is(err, os.ErrNotExist) {
 			break
 		}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("preparing imagefs: %w", err)
+		return "", "", fmt.Errorf("imagefs: %w", err)
 	}
-	n.nodefs = newProbe(nodefs, n.sys)
-	n.imagefs, n.probes = n.nodefs, []*probe{n.nodefs}
-	if n.imageDir != "" && images {
-		// Also when both are one filesystem now: another one may be mounted there later.
-		n.imagefs = newProbe(n.imageDir, n.sys)
-		n.probes = append(n.probes, n.imagefs)
-	}
-	return nil
+	return nodefs, images, nil
 }
 
 // find returns where evictd sees a directory of the host; "" with an error.
@@ -157,22 +166,29 @@ func (n *Node) Directory(s Signal) string {
 }
 
 // DedicatedImageFS reports whether the runtime's images are currently on their own
-// filesystem, which the kubelet's ranking by disk usage depends on. It compares device
-// numbers, so two subvolumes of one btrfs count as two filesystems. It looks at each call,
+// filesystem, which the kubelet's ranking by disk usage depends on. HostRoot is as in [Options]. It compares
+// device numbers, so two subvolumes of one btrfs count as two filesystems. It looks at each call,
 // because mounts change, and it blocks while one of them does not respond. An error means
-// that a directory cannot be read, or that no requested signal is about a filesystem.
-func (n *Node) DedicatedImageFS() (bool, error) {
-	if n.nodefs == nil {
-		return false, ErrUnasked
+// that a directory cannot be read.
+func DedicatedImageFS(hostRoot string) (bool, error) {
+	n := &Node{options: Options{HostRoot: hostRoot}, sys: kernel()}
+	dedicated, err := n.dedicatedImageFS()
+	if err != nil {
+		return false, fmt.Errorf("finding the filesystem of images: %w", err)
 	}
-	if n.imageDir == "" {
-		return false, nil
+	return dedicated, nil
+}
+
+func (n *Node) dedicatedImageFS() (bool, error) {
+	nodefs, imageDir, err := n.directories()
+	if err != nil || imageDir == "" {
+		return false, err
 	}
-	node, err := n.sys.device(n.nodefs.path)
+	node, err := n.sys.device(nodefs)
 	if err != nil {
 		return false, err
 	}
-	images, err := n.sys.device(n.imageDir)
+	images, err := n.sys.device(imageDir)
 	return node != images, err
 }
 

@@ -81,14 +81,13 @@ func TestFilesystems(t *testing.T) {
 					t.Errorf("%s: %s is %+v; want %+v", name, signal, got, want)
 				}
 			}
-			if got, err := n.DedicatedImageFS(); err != nil || got != (step.images == own) {
+			if got, err := n.dedicatedImageFS(); err != nil || got != (step.images == own) {
 				t.Errorf("%s: DedicatedImageFS is %t, %v", name, got, err)
 			}
 		}
 	}
-	n := mustOpen(t, Options{HostRoot: procTree().Plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
-	if got, err := n.DedicatedImageFS(); !errors.Is(err, ErrUnasked) {
-		t.Errorf("without a signal of a filesystem, DedicatedImageFS is %t, %v", got, err)
+	if got, err := DedicatedImageFS(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without the kubelet's directory, DedicatedImageFS is %t, %v", got, err)
 	}
 }
 

@@ -71,8 +71,7 @@ func (o *Options) host(path string) string { return filepath.Join("/", o.HostRoo
 var ErrUnasked = errors.New("no threshold asks for this signal")
 
 // Node reads the node's signals. It keeps files open between samples, so that a node without
-// free file descriptors or memory can still be read. Sample and Close are for one goroutine;
-// DedicatedImageFS may be called from any.
+// free file descriptors or memory can still be read. It is for one goroutine.
 type Node struct {
 	options Options
 	sys     system
@@ -84,10 +83,9 @@ type Node struct {
 	meminfo  meminfo // of the sample that is being taken
 	zoneinfo bytes.Buffer
 
-	probes   []*probe // of nodefs and imagefs; none where no signal is a filesystem's
-	nodefs   *probe
-	imagefs  *probe // the same as nodefs where there are no images, or no image signal
-	imageDir string // "" where there is none
+	probes  []*probe // of nodefs and imagefs; none where no signal is a filesystem's
+	nodefs  *probe
+	imagefs *probe // the same as nodefs where there are no images, or no image signal
 }
 
 // fileMax is more than any file has that is read; one that fills it is not the expected one.

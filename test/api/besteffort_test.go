@@ -90,7 +90,7 @@ func TestBestEffortOverlay(t *testing.T) {
 	_, err := evictor.Budget(t.Context(), f.Namespace, "mine")
 	refused(t, "reading a budget without the overlay", err, "cannot get")
 	e := doctor(f, f.Here, "disruptionBudgets: bestEffort\n")
-	e.says("missing", "the right to delete pods and to get poddisruptionbudgets", "opt-in/disruptionBudgets")
+	e.says("missing", "the right to delete pods", "right/delete pods")
 
 	overlay(f.World, "best-effort")
 	mayDo(f.World, "testdata/can-i-best-effort.golden", "poddisruptionbudgets.policy")
@@ -104,7 +104,7 @@ func TestBestEffortOverlay(t *testing.T) {
 		denied := pods.Delete(ctx, "mine", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		return denied != nil && strings.Contains(denied.Error(), "only by its UID")
 	})
-	e.says("ok", "granted", "opt-in/disruptionBudgets")
+	e.says("ok", "granted", "right/delete pods")
 	expect(t, evictor.Evict(t.Context(), deletes(theirs)), evict.Denied, `may delete only pods of that node`, "/theirs")
 	expect(t, evictdtest.Evictor(t, f.Nowhere).Evict(t.Context(), deletes(mine)), evict.Denied, "token that names its node")
 	atOnce := deletes(mine)

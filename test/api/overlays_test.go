@@ -81,7 +81,7 @@ func TestTaintOverlay(t *testing.T) {
 	end() // with the overlay it would taint the node at its next retry
 	<-ended
 	e := doctor(f, f.Here, "taintNode: true\n")
-	e.says("missing", "patch nodes", "opt-in/taintNode")
+	e.says("missing", "patch nodes", "right/patch nodes")
 	f.Confine()
 	const overlay = "../../deploy/overlays/taint/taint.yaml"
 	f.Kubectl(t.Context(), "", "apply", "-f", overlay)
@@ -94,7 +94,7 @@ func TestTaintOverlay(t *testing.T) {
 	if !tainted(t.Context(), f.World) {
 		t.Errorf("the taints: %v, want evictd's own", keys(t.Context(), f.World))
 	}
-	e.says("ok", "granted", "opt-in/taintNode")
+	e.says("ok", "granted", "right/patch nodes")
 	theirs, _ := keeper(t.Context(), f, f.Here, f.Far)
 	refused(t, "another node", settled(theirs, memory), "evictd-taints-own-node")
 	k, _ = keeper(t.Context(), f, f.Here, f.Near)

@@ -40,6 +40,7 @@ type apiServer struct {
 	tb      testing.TB
 	node    *node
 	lacks   []string
+	denial  error // of the policies, to a trial
 	port    int32 // of the kubelet
 	answers map[types.UID]*metav1.Status
 	budgets []policyv1.PodDisruptionBudget
@@ -57,14 +58,14 @@ type apiServer struct {
 // newAPIServer serves a case's objects. A fault is one of the harness or of the case.
 func newAPIServer(tb testing.TB, c *Case, n *node, kubeletPort int32) (server *apiServer, url string) {
 	tb.Helper()
-	a := &apiServer{tb: tb, node: n, lacks: c.Lacks, port: kubeletPort, answers: map[types.UID]*metav1.Status{}, objects: map[string]json.RawMessage{}}
+	a := &apiServer{tb: tb, denial: denial(tb), node: n, lacks: c.Lacks, port: kubeletPort, answers: map[types.UID]*metav1.Status{}, objects: map[string]json.RawMessage{}}
 	a.changed = sync.NewCond(&a.mu)
 	a.pods = append(a.pods, elsewhere())
 	for _, p := range n.pods {
 		a.pods = append(a.pods, p.Pod)
 		a.answers[p.UID] = p.use.Answer
 	}
-	for _, object := range append(shippedPolicies(tb), c.Objects...) {
+	for _, object := range c.Objects {
 		n.must(a.add(&object))
 	}
 	listening := httptest.NewServer(a)
@@ -72,24 +73,24 @@ func newAPIServer(tb testing.TB, c *Case, n *node, kubeletPort int32) (server *a
 	return a, listening.URL
 }
 
-// shippedPolicies are those of deploy/daemonset.yaml.
-func shippedPolicies(tb testing.TB) []unstructured.Unstructured {
+// denial is what the policies of deploy/daemonset.yaml answer together to a trial of the checks.
+func denial(tb testing.TB) error {
 	tb.Helper()
 	text, err := os.ReadFile("../../deploy/daemonset.yaml")
 	if err != nil {
 		tb.Fatalf("the harness: %v", err)
 	}
-	var policies []unstructured.Unstructured
+	var names []string
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var object unstructured.Unstructured
 		if err = yaml.Unmarshal([]byte(document), &object.Object); err != nil {
 			tb.Fatalf("the harness: deploy/daemonset.yaml: %v", err)
 		}
-		if strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy") {
-			policies = append(policies, object)
+		if object.GetKind() == "ValidatingAdmissionPolicy" {
+			names = append(names, "'"+object.GetName()+"'")
 		}
 	}
-	return policies
+	return apierrors.NewForbidden(schema.GroupResource{}, "", fmt.Errorf("ValidatingAdmissionPolicy %s denied request", strings.Join(names, ", ")))
 }
 
 // elsewhere is a pod of another node, which doctor looks for.
@@ -182,6 +183,8 @@ func (a *apiServer) allowed(r *http.Request) error {
 func (a *apiServer) answer(r *http.Request) (any, error) {
 	at := r.URL.Path
 	switch {
+	case strings.HasSuffix(r.UserAgent(), "(checks)") && r.URL.Query().Get("dryRun") == metav1.DryRunAll:
+		return nil, a.denial
 	case r.Method == http.MethodGet:
 		return a.get(at, r.URL.Query().Get("fieldSelector"))
 	case strings.HasSuffix(at, "/eviction"):

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/checks"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// begin returns the configuration to start with: the file's, or, where that is refused, one of no threshold, in dry
+// run. A process that ended because of an invalid edit would restart in a loop, on all nodes, without probes and
+// metrics. A file that cannot be read is an error: a fault of the flags or mounts.
+func (f *runFlags) begin() (c *config.EvictdConfiguration, refused, err error) {
+	c, refused = f.load()
+	if _, unread := errors.AsType[*fs.PathError](refused); refused == nil || unread {
+		return c, nil, refused
+	}
+	c = config.Default()
+	c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = nil, nil, nil, nil
+	c.DryRun = true
+	return c, refused, nil
+}
+
+// insteadIdle is what evictd does while the file is invalid that it was started with.
+const insteadIdle = "no pod is evicted until the file is valid"
+
+// noteIdle notes why the file is refused, and that no file has been valid since the start.
+func (d *daemon) noteIdle(refused error) {
+	why := fmt.Errorf("the configuration was refused at the start, and %s: %s", insteadIdle, wording.OneLine(refused.Error()))
+	d.idle.Store(&why)
+}
+
+// idles returns why no file is followed; nil once one was valid.
+func (d *daemon) idles() error {
+	if why := d.idle.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// followConfiguration applies every valid edit of the file, and keeps the previous
+// configuration where an edit is invalid.
+func (d *daemon) followConfiguration(ctx context.Context) error {
+	var checking sync.WaitGroup
+	defer checking.Wait()
+	apply := func(c *config.EvictdConfiguration) error {
+		err := d.putInForce(ctx, c)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the program ends: neither in force nor refused
+		}
+		if err == nil {
+			checking.Go(func() { d.check(ctx, checks.Edit) }) // the next edit does not wait for the API server
+		}
+		return err
+	}
+	inForce := d.inForce.Load()
+	if d.idles() != nil {
+		inForce = nil // the next valid file is always a change
+	}
+	return config.Watch(ctx, d.flags.config, inForce, apply, func(err error) {
+		instead := ""
+		if d.idles() != nil {
+			instead = insteadIdle
+			d.noteIdle(err)
+		}
+		d.recorder.Refused(err, instead)
+	})
+}
+
+// putInForce passes a new configuration to the loop, with its own sampler: its thresholds
+// may use signals that were not read before.
+func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) error {
+	sampler, err := d.host.openSampler(c, 0)
+	if err != nil {
+		return err
+	}
+	policy := d.policyOf(c, sampler)
+	d.pods.KeepLabels(c.LabelKeys())
+	if !d.agent.Reload(ctx, policy, sampler) {
+		return errors.Join(ctx.Err(), sampler.Close())
+	}
+	d.inForce.Store(c)
+	d.idle.Store(nil)
+	d.recorder.InForce(policy.Thresholds, true)
+	if err := d.host.sampler.Swap(sampler).Close(); err != nil {
+		d.logger.Warn("closing what was read", zap.Error(err)) // the configuration is in effect all the same
+	}
+	return nil
+}
+
+// policyOf returns the policy of a configuration on this node, and reports where its thresholds stand to the
+// kubelet's.
+func (d *daemon) policyOf(c *config.EvictdConfiguration, sampler *pressure.Node) agent.Policy {
+	policy := policyOf(c)
+	policy.Acting = func() acting.State { return d.actingBy(c) }
+	d.checkKubeletThresholds(c, &policy, sampler)
+	return policy
+}
+
+// policyOf turns a configuration into the agent's policy, without what depends on the node.
+func policyOf(c *config.EvictdConfiguration) agent.Policy {
+	thresholds, _ := c.Thresholds() // it was validated
+	return agent.Policy{
+		Policy: decide.Policy{
+			Thresholds:      thresholds,
+			MemoryAvailable: c.MemoryDefinition(),
+			Rules:           c.Rules(),
+			WithinRequests:  decide.WithinRequests(c.Protect.WithinRequests),
+			SoftGrace:       int64(c.EvictionMaxPodGracePeriod),
+			HardGrace:       int64(c.EvictionHardPodGracePeriod),
+			OverdueGrace:    int64(c.EvictionOverdueGracePeriod),
+			BestEffort:      c.DisruptionBudgets == config.BudgetsBestEffort,
+			TaintNode:       c.TaintNode,
+		},
+		Transition: c.EvictionPressureTransitionPeriod.Duration,
+		Pacing:     pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
+		Limits: cooldown.Limits{
+			PerMinute:       int(c.Limits.EvictionsPerMinute),
+			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
+			SoftJitter:      c.Limits.SoftJitter.Duration,
+		},
+	}
+}
+
+// actingBy returns whether evictd acts, by a configuration and by what is known now. Only the loop
+// asks, by the configuration that it has in force.
+func (d *daemon) actingBy(c *config.EvictdConfiguration) acting.State {
+	s := d.acting.Of(c.DryRun, d.flags.dryRun)
+	if !s.Reason.Unknown() {
+		d.actingKnown.Store(true)
+	}
+	return s
+}
