@@ -14,7 +14,7 @@ import (
 )
 
 // faults are what may go wrong between evictd and the API server, but for refused connections, which are in
-// test/api, and etcd.
+// test/api, etcd, and another clock, which each story of internal/sim has.
 func faults() map[string]evictdtest.Fault {
 	failed, evicted := evictdtest.EvictionsFailed, evictdtest.EvictedMeanwhile
 	return map[string]evictdtest.Fault{
@@ -77,12 +77,6 @@ func faults() map[string]evictdtest.Fault {
 		},
 		"another serving certificate": {
 			Begin: func(a *evictdtest.Agent) { a.Proxy.Rotate(); a.Link.Cut() }, Met: evicted,
-		},
-		"the clock of the API server is an hour ahead": {
-			Begin: func(a *evictdtest.Agent) { a.Proxy.Skew(time.Hour); a.Link.Cut() }, Met: evicted,
-		},
-		"the clock of the API server is an hour behind": {
-			Begin: func(a *evictdtest.Agent) { a.Proxy.Skew(-time.Hour); a.Link.Cut() }, Met: evicted,
 		},
 	}
 }

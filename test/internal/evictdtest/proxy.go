@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -34,8 +33,6 @@ type Proxy struct {
 	// any part of the response is forwarded.
 	answered atomic.Pointer[func(*http.Request)]
 	watches  gate
-	// skew is added to every time in the API server's responses.
-	skew atomic.Int64
 }
 
 // NewProxy returns a proxy before the shared API server.
@@ -61,19 +58,10 @@ func NewProxy(tb testing.TB) *Proxy {
 	behind := &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1, // forward watch events at once
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			if p.skew.Load() != 0 { // skewed needs text, but evictd requests protobuf
-				r.Out.Header.Del("Accept-Encoding")
-				r.Out.Header.Set("Accept", "application/json")
-			}
-		},
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		ModifyResponse: func(r *http.Response) error {
-			if tell := p.answered.Load(); tell != nil {
+			if tell := p.answered.Load(); tell != nil && *tell != nil {
 				(*tell)(r.Request)
-			}
-			if p.skew.Load() != 0 {
-				r.Body = &skewed{ReadCloser: r.Body, by: &p.skew}
 			}
 			if IsWatch(r.Request) {
 				r.Body = &gated{ReadCloser: r.Body, by: &p.watches}
@@ -83,7 +71,7 @@ func NewProxy(tb testing.TB) *Proxy {
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if answer := p.answer.Load(); answer != nil && (*answer)(w, r) {
+		if answer := p.answer.Load(); answer != nil && *answer != nil && (*answer)(w, r) {
 			return
 		}
 		behind.ServeHTTP(w, r)
@@ -109,21 +97,11 @@ func NewProxy(tb testing.TB) *Proxy {
 
 // Instead makes a function respond in the API server's place; nil ends that.
 func (p *Proxy) Instead(answer func(http.ResponseWriter, *http.Request) bool) {
-	if answer == nil {
-		p.answer.Store(nil)
-		return
-	}
 	p.answer.Store(&answer)
 }
 
 // After calls a function for each completed request; nil ends that.
-func (p *Proxy) After(tell func(*http.Request)) {
-	if tell == nil {
-		p.answered.Store(nil)
-		return
-	}
-	p.answered.Store(&tell)
-}
+func (p *Proxy) After(tell func(*http.Request)) { p.answered.Store(&tell) }
 
 // HoldWatches holds back the events of every watch, or forwards them.
 func (p *Proxy) HoldWatches(hold bool) { p.watches.set(hold) }
@@ -140,9 +118,6 @@ func (p *Proxy) Rotate() {
 	}
 	p.serving.Store(&pair)
 }
-
-// Skew adds to every time in the API server's responses.
-func (p *Proxy) Skew(by time.Duration) { p.skew.Store(int64(by)) }
 
 // Address is where the proxy listens.
 func (p *Proxy) Address() string { return p.server.Listener.Addr().String() }
