@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plugin is the script of `kubectl evictd` before a cluster of five nodes, of which three have an agent
+// plugin is the script of `kubectl evictd` before a cluster of five nodes, of which four have an agent
 // that runs. A script in place of kubectl answers, and notes its arguments.
 type plugin struct {
 	t      *testing.T
@@ -42,6 +42,14 @@ DaemonSet <none> worker-1 evictd-busy Running <none>
 DaemonSet 2026-01-01T00:00:00Z worker-1 evictd-zold Running <none>
 DaemonSet <none> worker-3 evictd-down Running <none>
 DaemonSet <none> worker-4 evictd-new Pending ImagePullBackOff
+DaemonSet <none> worker-5 evictd-hung Running <none>
+`
+
+// fakeTimeout stands in for timeout: the time of one agent is over at once.
+const fakeTimeout = `#!/bin/sh
+case "$*" in *evictd-hung*) exit 124 ;; esac
+shift
+exec "$@"
 `
 
 func newPlugin(t *testing.T) *plugin {
@@ -56,7 +64,7 @@ func newPlugin(t *testing.T) *plugin {
 			"\nLAST EVICTION  1s ago shop/large\nLAST TICK      0s ago\n\nMODE  none\n"
 	}
 	for name, text := range map[string]string{
-		"kubectl": fakeKubectl, "pods": fakePods,
+		"kubectl": fakeKubectl, "timeout": fakeTimeout, "pods": fakePods,
 		"evictd-busy": printed("acts", "memory.available hard"), "evictd-calm": printed("dry run: --dry-run is set", "none"),
 	} {
 		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o700); err != nil {
@@ -95,8 +103,9 @@ worker-2  dry run  none                   1s ago shop/large  0s ago     v0.1.0
 		for _, fault := range []string{
 			"evictd: node worker-3: no answer from pod evictd/evictd-down: evictd: asking evictd at :9464: connection refused command terminated with exit code 1\n",
 			"evictd: node worker-4: pod evictd/evictd-new does not run: ImagePullBackOff\n",
+			"evictd: node worker-5: no answer from pod evictd/evictd-hung within 10s\n",
 		} {
-			if !strings.Contains(stderr, fault) || strings.Count(stderr, "\n") != 2 {
+			if !strings.Contains(stderr, fault) || strings.Count(stderr, "\n") != 3 {
 				t.Errorf("stderr\n%s\nlacks %q", stderr, fault)
 			}
 		}

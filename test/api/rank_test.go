@@ -1,10 +1,8 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,23 +18,13 @@ func TestRankShowsWhatIsRefusedAndIsRankedAgainFromASnapshot(t *testing.T) {
 	a.Budget("guard", "large")
 	a.Start()
 	a.Press()
-	a.Decided(`"outcome": "BlockedByBudget"`)
-	evictd := func(ctx context.Context, args ...string) (string, string) {
-		var out, errs bytes.Buffer
-		command := exec.CommandContext(ctx, evictdtest.Binary(t), args...)
-		command.Stdout, command.Stderr = &out, &errs
-		if err := command.Run(); err != nil {
-			t.Fatalf("evictd %q: %v: %s", args, err, errs.String())
-		}
-		return out.String(), errs.String()
-	}
 	asking := "--http-bind-address=" + a.Evictd.Address
 	a.Until("evictd says why it does not evict large", func(ctx context.Context) bool {
-		why, _ := evictd(ctx, "rank", asking, "--why", a.Namespace+"/large")
+		why, _ := evictd(ctx, t, "rank", asking, "--why", a.Namespace+"/large")
 		return strings.Contains(why, "no candidate: BackingOff") && strings.Contains(why, "PodDisruptionBudget guard was BlockedByBudget, until ")
 	})
 	file := filepath.Join(t.TempDir(), "node.json")
-	text, complaints := evictd(t.Context(), "rank", asking, "-o", "json", "--save", file)
+	text, complaints := evictd(t.Context(), t, "rank", asking, "-o", "json", "--save", file)
 	var ranking struct {
 		Protected []struct {
 			Name       string `json:"name"`
@@ -47,10 +35,10 @@ func TestRankShowsWhatIsRefusedAndIsRankedAgainFromASnapshot(t *testing.T) {
 	if len(ranking.Protected) == 0 || complaints != "" {
 		t.Errorf("stderr %q, ranking %s", complaints, text)
 	}
-	if again, _ := evictd(t.Context(), "rank", "--snapshot", file, "-o", "json"); again != text {
+	if again, _ := evictd(t.Context(), t, "rank", "--snapshot", file, "-o", "json"); again != text {
 		t.Errorf("from the snapshot:\n%s\nwant, as it was seen:\n%s", again, text)
 	}
-	if status, _ := evictd(t.Context(), "status", asking); !strings.Contains(status, "memory.available") || !strings.Contains(status, "PodDisruptionBudget guard") {
+	if status, _ := evictd(t.Context(), t, "status", asking); !strings.Contains(status, "memory.available") || !strings.Contains(status, "PodDisruptionBudget guard") {
 		t.Errorf("status:\n%s", status)
 	}
 }

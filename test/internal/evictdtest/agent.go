@@ -114,14 +114,8 @@ func (a *Agent) Start(more ...string) {
 // Launch is [Agent.Start] without the wait.
 func (a *Agent) Launch(more ...string) {
 	a.T.Helper()
-	a.Evictd = a.LaunchOn(a.Host, a.Node, more...)
-}
-
-// LaunchOn runs evictd on any node.
-func (a *Agent) LaunchOn(h *Host, node string, more ...string) *Evictd {
-	a.T.Helper()
-	return Start(a.T, Options{
-		Host: h, Node: node, Namespace: a.Namespace, Server: a.Link.Address, CA: a.Proxy.CA, TokenFile: a.token,
+	a.Evictd = Start(a.T, Options{
+		Host: a.Host, Node: a.Node, Namespace: a.Namespace, Server: a.Link.Address, CA: a.Proxy.CA, TokenFile: a.token,
 		Settings: Thresholds + Lenient + strings.Join(more, "\n") + "\n", StateDir: a.StateDir,
 	})
 }
@@ -166,8 +160,9 @@ func (a *Agent) AnyVictim() {
 	a.Until("a pod was evicted", func(context.Context) bool { return len(a.Kubelet.Victims()) > 0 })
 }
 
-// Relieved waits until evictd has seen the end of the pressure and of its victim.
-func (a *Agent) Relieved() {
+// ExpectVictims waits until evictd has seen the end of the pressure and of its victim, and for further
+// decisions, and fails the test unless exactly these pods were evicted.
+func (a *Agent) ExpectVictims(want ...string) {
 	a.T.Helper()
 	a.Until("the pressure is over and no pod is in flight", func(ctx context.Context) bool {
 		m := a.Evictd.Metrics(ctx)
@@ -175,13 +170,6 @@ func (a *Agent) Relieved() {
 		leaving, counted := m.Sum("evictd_victims_in_flight")
 		return told && counted && pressed == 0 && leaving == 0 && len(a.Kubelet.Victims()) > 0
 	})
-}
-
-// ExpectVictims waits for the end of the pressure, and for further decisions, and fails the test unless
-// exactly these pods were evicted.
-func (a *Agent) ExpectVictims(want ...string) {
-	a.T.Helper()
-	a.Relieved()
 	a.Ticks(5)
 	if got := a.Kubelet.Victims(); !slices.Equal(got, want) {
 		a.T.Errorf("evicted %v, want %v", got, want)
@@ -194,15 +182,6 @@ func (a *Agent) Counted(least float64, name string, labels ...string) {
 	a.Until(name+" counts "+strings.Join(labels, " "), func(ctx context.Context) bool {
 		n, told := a.Evictd.Metric(ctx, name, labels...)
 		return told && n >= least
-	})
-}
-
-// Decided waits for a decision whose text has those parts.
-func (a *Agent) Decided(parts ...string) {
-	a.T.Helper()
-	a.Until("a decision says "+strings.Join(parts, ", "), func(ctx context.Context) bool {
-		_, page := a.Evictd.Get(ctx, "/debug/decisions")
-		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(page, part) })
 	})
 }
 

@@ -77,7 +77,6 @@ type Options struct {
 // Evictd is a running evictd.
 type Evictd struct {
 	Address string
-	Config  string // the path of its configuration
 	Log     *Log
 
 	t       testing.TB
@@ -92,9 +91,8 @@ func Start(tb testing.TB, o Options) *Evictd {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	dir := tb.TempDir()
-	e := &Evictd{t: tb, Address: address, Log: &Log{}, Config: filepath.Join(dir, configName)}
-	if e.command, err = o.Command(Binary(tb), dir, address); err != nil {
+	e := &Evictd{t: tb, Address: address, Log: &Log{}}
+	if e.command, err = o.Command(Binary(tb), tb.TempDir(), address); err != nil {
 		tb.Fatal(err)
 	}
 	e.command.Stderr = e.Log
@@ -105,12 +103,10 @@ func Start(tb testing.TB, o Options) *Evictd {
 	return e
 }
 
-const configName = "evictd.yaml"
-
 // Command returns the command that runs evictd with these options and serves its pages at an address. It
 // writes evictd's files into an empty folder.
 func (o Options) Command(binary, dir, address string) (*exec.Cmd, error) {
-	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, configName)
+	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "evictd.yaml")
 	err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 current-context: it
