@@ -5,25 +5,35 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
 
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-// codes records the status codes of the responses, so that a test can log the code of the
-// real API server.
-type codes struct {
-	inner http.RoundTripper
-	seen  []int
-}
+// roundTrip is a function as a RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
 
-func (c *codes) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := c.inner.RoundTrip(r)
-	if err == nil {
-		c.seen = append(c.seen, response.StatusCode)
-	}
-	return response, err
+// RoundTrip calls the function.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// answered returns these credentials with a function that sees each response of the API server. Where it returns an
+// error, the response is lost.
+func answered(as *rest.Config, see func(*http.Response) error) *rest.Config {
+	as = rest.CopyConfig(as)
+	as.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := inner.RoundTrip(r)
+			if err != nil {
+				return nil, err
+			}
+			if err = see(response); err != nil {
+				_ = response.Body.Close()
+				return nil, err
+			}
+			return response, nil
+		})
+	})
+	return as
 }
 
 // outcome sends a request with those credentials. It fails the test unless the API server answers once, with that
@@ -32,15 +42,14 @@ func outcome(
 	t *testing.T, as *rest.Config, request evict.Request, want evict.Outcome, code int, fragments ...string,
 ) evict.Result {
 	t.Helper()
-	c := &codes{}
-	as.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper {
-		c.inner = rt
-		return c
-	}))
-	got := evictdtest.Evictor(t, as).Evict(t.Context(), request)
+	var codes []int
+	got := evictdtest.Evictor(t, answered(as, func(r *http.Response) error {
+		codes = append(codes, r.StatusCode)
+		return nil
+	})).Evict(t.Context(), request)
 	expect(t, got, want, fragments...)
-	if len(c.seen) != 1 || c.seen[0] != code {
-		t.Errorf("status codes %v, want one request and %d", c.seen, code)
+	if len(codes) != 1 || codes[0] != code {
+		t.Errorf("status codes %v, want one request and %d", codes, code)
 	}
 	return got
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -21,13 +20,9 @@ func TestQuotaCountsEvictdsPods(t *testing.T) {
 	w.Ship(append(evictdtest.Rights(), "ResourceQuota"))
 	w.Unship([]string{"ResourceQuota"})
 	for _, class := range []string{"system-node-critical", ""} {
-		pod, err := w.Client.CoreV1().Pods(evictdtest.AccountName).Create(t.Context(), &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "evictd-"},
-			Spec: corev1.PodSpec{
-				NodeName: w.Node, ServiceAccountName: evictdtest.AccountName, AutomountServiceAccountToken: new(false), PriorityClassName: class,
-				Containers: []corev1.Container{{Name: "evictd", Image: "none"}},
-			},
-		}, metav1.CreateOptions{})
+		own := evictdtest.OwnPod(w.Node)
+		own.Spec.PriorityClassName = class
+		pod, err := w.Client.CoreV1().Pods(evictdtest.AccountName).Create(t.Context(), own, metav1.CreateOptions{})
 		w.Must(err)
 		w.Undo(func(ctx context.Context) {
 			_ = w.Client.CoreV1().Pods(evictdtest.AccountName).Delete(ctx, pod.Name, evictdtest.AtOnce())
@@ -37,20 +32,6 @@ func TestQuotaCountsEvictdsPods(t *testing.T) {
 		quota, err := w.Client.CoreV1().ResourceQuotas(evictdtest.AccountName).Get(ctx, "evictd", metav1.GetOptions{})
 		return err == nil && quota.Status.Used.Pods().Value() == 1
 	})
-}
-
-// flowOf records the FlowSchema that the API server used for the last request.
-type flowOf struct {
-	next http.RoundTripper
-	last string
-}
-
-func (f *flowOf) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := f.next.RoundTrip(r)
-	if err == nil {
-		f.last = answer.Header.Get("X-Kubernetes-PF-FlowSchema-UID") + " " + answer.Header.Get("X-Kubernetes-PF-PriorityLevel-UID")
-	}
-	return answer, err
 }
 
 // The evictions of evictd's account use the shipped FlowSchema, at the priority level of the
@@ -64,31 +45,29 @@ func TestFlowSchemaTakesEvictdsEvictions(t *testing.T) {
 	level, err := f.Client.FlowcontrolV1().PriorityLevelConfigurations().Get(t.Context(), "workload-high", metav1.GetOptions{})
 	f.Must(err)
 	want := string(schema.UID) + " " + string(level.UID)
-	var flow *flowOf
+	last := "" // what the API server used for the last request
 	watched := func(config *rest.Config) *rest.Config {
-		config = rest.CopyConfig(config)
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			flow = &flowOf{next: next}
-			return flow
+		return answered(config, func(r *http.Response) error {
+			last = r.Header.Get("X-Kubernetes-PF-FlowSchema-UID") + " " + r.Header.Get("X-Kubernetes-PF-PriorityLevel-UID")
+			return nil
 		})
-		return config
 	}
 	request := evict.Request{Namespace: f.Namespace, Name: "absent", UID: "x", DryRun: true}
 	evictor := evictdtest.Evictor(t, watched(f.Here))
 	f.Until("the API server follows the FlowSchema", func(ctx context.Context) bool {
 		evictor.Evict(ctx, request)
-		return flow.last == want
+		return last == want
 	})
 	_, err = f.As(watched(f.Here)).CoreV1().Nodes().Get(t.Context(), f.Near, metav1.GetOptions{})
 	f.Must(err)
-	if flow.last == want {
+	if last == want {
 		t.Error("reading a node is an eviction's flow")
 	}
 	// The administrator's requests carry no such header; another account's do.
 	as := rest.CopyConfig(evictdtest.Unlimited())
 	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:kube-system:drain", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	evictdtest.Evictor(t, watched(as)).Evict(t.Context(), request)
-	if flow.last == want {
+	if last == want {
 		t.Error("another account's eviction is in evictd's flow")
 	}
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -53,7 +52,6 @@ func TestOwnNode(t *testing.T) {
 	t.Run("pod that would go at once", func(t *testing.T) { evictionsLeaveTime(t, f.Again(t)) })
 	t.Run("pod that is not bound", func(t *testing.T) { unboundPodIsDenied(t, f.Again(t)) })
 	t.Run("no other account is bound", func(t *testing.T) { noOtherAccountIsBound(t, f.Again(t)) })
-	t.Run("no other rights", func(t *testing.T) { noOtherRights(t, f.Again(t)) })
 	t.Run("deletes once granted", func(t *testing.T) { deletesAreConfined(t, f.Again(t)) })
 	t.Run("Events", func(t *testing.T) { eventsAreConfined(t, f.Again(t)) })
 	t.Run("taints once granted", func(t *testing.T) { taintsAreConfined(t, f.Again(t)) })
@@ -69,7 +67,7 @@ func evictionsAreConfined(t *testing.T, f *evictdtest.Account) {
 			return r
 		}
 		cached(f, theirs)
-		outcome(t, rest.CopyConfig(f.Here), request(theirs), evict.Denied, http.StatusForbidden,
+		outcome(t, f.Here, request(theirs), evict.Denied, http.StatusForbidden,
 			"evictd-evicts-on-own-node", `evictd on node "`+f.Near+`" may evict only pods of that node`,
 			"pod "+f.Namespace+`/theirs is on node "`+f.Far+`"`)
 		expect(t, evictdtest.Evictor(t, f.Nowhere).Evict(t.Context(), request(mine)), evict.Denied, "token that names its node")
@@ -77,7 +75,7 @@ func evictionsAreConfined(t *testing.T, f *evictdtest.Account) {
 		if dryRun {
 			want = evict.WouldEvict
 		}
-		outcome(t, rest.CopyConfig(f.Here), request(mine), want, http.StatusCreated)
+		outcome(t, f.Here, request(mine), want, http.StatusCreated)
 	}
 	if f.Terminating("theirs") || !f.Terminating("mine") {
 		t.Error("the wrong pod is terminating")
@@ -128,7 +126,7 @@ func evictionsLeaveTime(t *testing.T, f *evictdtest.Account) {
 		}
 		request := evictdtest.RequestFor(pod)
 		request.GraceSeconds = grace
-		outcome(t, rest.CopyConfig(f.Here), request, evict.Evicted, http.StatusCreated)
+		outcome(t, f.Here, request, evict.Evicted, http.StatusCreated)
 		request.GraceSeconds = &zero // nor may a terminating pod's grace period be shortened to 0
 		expect(t, evictor.Evict(t.Context(), request), evict.Denied, "may not evict a pod at once")
 	}
@@ -166,22 +164,6 @@ func noOtherAccountIsBound(t *testing.T, f *evictdtest.Account) {
 	f.Must(err)
 	now := int64(0)
 	f.Must(f.Client.CoreV1().Pods(f.Namespace).Delete(t.Context(), "theirs", metav1.DeleteOptions{GracePeriodSeconds: &now}))
-}
-
-// Without an overlay the rights alone forbid all this, also on the own node.
-func noOtherRights(t *testing.T, f *evictdtest.Account) {
-	t.Helper()
-	f.PodOn(f.Near, "mine")
-	evictd := f.As(f.Here).CoreV1()
-	_, err := evictd.Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + f.Near})
-	f.Must(err)
-	refused(t, "deleting a pod", evictd.Pods(f.Namespace).Delete(t.Context(), "mine", metav1.DeleteOptions{}), "cannot delete")
-	_, err = evictd.Nodes().Patch(t.Context(), f.Near, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
-	refused(t, "patching a node", err, "cannot patch")
-	_, err = evictd.Secrets(f.Namespace).Get(t.Context(), "any", metav1.GetOptions{})
-	refused(t, "reading a secret", err, "cannot get")
-	_, err = evictd.Secrets(f.Namespace).List(t.Context(), metav1.ListOptions{})
-	refused(t, "listing secrets", err, "cannot list")
 }
 
 // An overlay may give the right to delete; the policies still confine it to the node.
@@ -273,34 +255,4 @@ func taintsAreConfined(t *testing.T, f *evictdtest.Account) {
 	if after := taints(f, t.Context()); slices.Contains(after, own) || !slices.Contains(after, other) {
 		t.Errorf("the taints at the end: %v", after)
 	}
-}
-
-// The cost of the policies: one that has pods as parameters is evaluated for each pod of the
-// namespace, for the evictions of all accounts.
-func BenchmarkEvictionDryRun(b *testing.B) {
-	f := evictdtest.NewAccount(b)
-	const pods = 300
-	mine := evictdtest.RequestFor(f.PodOn(f.Near, "mine"))
-	mine.DryRun = true
-	for i := range pods - 2 { // the probe is another one
-		f.PodOn(f.Far, fmt.Sprintf("other-%d", i))
-	}
-	f.Until("the API server has read the role", func(ctx context.Context) bool {
-		return evictdtest.Evictor(b, f.Here).Evict(ctx, mine).Outcome == evict.WouldEvict
-	})
-	run := func(name string) {
-		for account, as := range map[string]*rest.Config{"evictd": f.Here, "administrator": evictdtest.Unlimited()} {
-			b.Run(fmt.Sprintf("%s/%s/pods=%d", name, account, pods), func(b *testing.B) {
-				evictor := evictdtest.Evictor(b, as)
-				for b.Loop() {
-					if got := evictor.Evict(b.Context(), mine); got.Outcome != evict.WouldEvict {
-						b.Fatal(got)
-					}
-				}
-			})
-		}
-	}
-	run("without policies")
-	f.Confine()
-	run("with policies")
 }

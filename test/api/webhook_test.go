@@ -6,8 +6,7 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
-	"sync"
-	"testing"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -17,28 +16,24 @@ import (
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-// webhook is a third party's admission webhook on the evictions of one namespace. It allows
-// all of them by default.
-type webhook struct {
-	server *httptest.Server
-
-	mu      sync.Mutex
-	denial  *metav1.Status  // nil allows
-	broken  bool            // its response is not a review
-	allowed map[string]bool // pods that are exempt from the denial or the fault
-	asked   map[string]int  // number of requests, by pod
-	held    map[string]chan struct{}
-}
-
-// newWebhook registers a webhook, until the end of the test, and waits until the API server
-// calls it.
-func newWebhook(w *evictdtest.World) *webhook {
+// newWebhook registers a third party's admission webhook on the evictions of the namespace, until the end of
+// the test, and waits until the API server's answers have the text. The webhook denies all of them; where
+// there is no denial, its answer is no review.
+func newWebhook(w *evictdtest.World, denial *metav1.Status, text string) *httptest.Server {
 	w.T.Helper()
-	h := &webhook{asked: map[string]int{}}
-	h.server = httptest.NewTLSServer(h)
-	w.T.Cleanup(h.server.Close)
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.server.Certificate().Raw})
-	none, fail, url := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Fail, h.server.URL
+	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil || denial == nil {
+			http.Error(rw, "no review", http.StatusInternalServerError)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: denial}
+		rw.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(rw).Encode(&review) // the API server says what is missing
+	}))
+	w.T.Cleanup(server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	none, fail, url := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Fail, server.URL
 	_, err := w.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.T.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
@@ -53,83 +48,16 @@ func newWebhook(w *evictdtest.World) *webhook {
 	}, metav1.CreateOptions{})
 	w.Must(err)
 	w.Undo(func(ctx context.Context) { w.Kubectl(ctx, "", "delete", "validatingwebhookconfiguration", w.Namespace) })
-	w.Until("the API server asks the webhook", func(ctx context.Context) bool {
-		evictdtest.Evictor(w.T, evictdtest.Unlimited()).Evict(ctx, evict.Request{Namespace: w.Namespace, Name: "probe", UID: "x", DryRun: true})
-		return h.count("probe") > 0
+	untilAnswered(w, text)
+	return server
+}
+
+// untilAnswered waits until the API server answers an eviction in the namespace with the text: webhooks and
+// policies are in effect a moment after they are made.
+func untilAnswered(w *evictdtest.World, text string) {
+	w.T.Helper()
+	probe := evict.Request{Namespace: w.Namespace, Name: "probe", UID: "x", DryRun: true}
+	w.Until("evictions are answered with "+text, func(ctx context.Context) bool {
+		return strings.Contains(evictdtest.Evictor(w.T, evictdtest.Unlimited()).Evict(ctx, probe).Message, text)
 	})
-	return h
-}
-
-// deny denies every eviction except those of the named pods, with a code and a message.
-func (h *webhook) deny(code int32, message string, but ...string) {
-	h.answer(&metav1.Status{Code: code, Message: message}, false, but)
-}
-
-// fail responds with a fault of its own, except for the named pods.
-func (h *webhook) fail(but ...string) { h.answer(nil, true, but) }
-
-// allow allows every eviction.
-func (h *webhook) allow() { h.answer(nil, false, nil) }
-
-func (h *webhook) answer(denial *metav1.Status, broken bool, but []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.denial, h.broken, h.allowed = denial, broken, map[string]bool{}
-	for _, pod := range but {
-		h.allowed[pod] = true
-	}
-}
-
-// hold delays the response for a pod, until release or the end of the test.
-func (h *webhook) hold(t *testing.T, pod string) {
-	t.Helper()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.held = map[string]chan struct{}{pod: make(chan struct{})}
-	t.Cleanup(h.release)
-}
-
-// release sends the delayed responses.
-func (h *webhook) release() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, waits := range h.held {
-		close(waits)
-	}
-	h.held = nil
-}
-
-// count returns how often the webhook was called for a pod.
-func (h *webhook) count(pod string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.asked[pod]
-}
-
-func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var review admissionv1.AdmissionReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
-		http.Error(w, "no review", http.StatusBadRequest)
-		return
-	}
-	pod := review.Request.Name
-	h.mu.Lock()
-	h.asked[pod]++
-	denial, broken, waits := h.denial, h.broken, h.held[pod]
-	if h.allowed[pod] {
-		denial, broken = nil, false
-	}
-	h.mu.Unlock()
-	if waits != nil {
-		<-waits
-	}
-	if broken {
-		http.Error(w, "out of order", http.StatusInternalServerError)
-		return
-	}
-	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: denial == nil, Result: denial}
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(&review); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-	}
 }
