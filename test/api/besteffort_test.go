@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -14,62 +13,6 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
-
-// Every candidate is blocked by a budget as large as its application. The large pod is the first of the
-// ranking and the only one of its application; the small one is one of three. A dry run says what the
-// next evictd does.
-func TestBestEffortBypassesTheLeastViolatedBudget(t *testing.T) {
-	t.Parallel()
-	a := evictdtest.NewAgent(t)
-	elsewhere := *a.World
-	elsewhere.Node = evictdtest.NewWorld(t).Node
-	elsewhere.Another("small-2", "small")
-	elsewhere.Another("small-3", "small")
-	a.BudgetOf("large-budget", "large", 1)
-	a.BudgetOf("small-budget", "small", 3)
-	sent := evictdtest.Record(a)
-	small, err := a.Client.CoreV1().Pods(a.Namespace).Get(t.Context(), "small", metav1.GetOptions{})
-	a.Must(err)
-
-	a.Start("disruptionBudgets: bestEffort", "dryRun: true")
-	a.Press()
-	a.Told("small", "WouldBypassPDB")
-	a.Ticks(5)
-	if all := sent.Real(); len(all) != 0 || a.Terminating("large") || a.Terminating("small") {
-		t.Errorf("a dry run sent %+v", all)
-	}
-	a.Evictd.Stop()
-	a.Host.Calm()
-
-	a.Start("disruptionBudgets: bestEffort", "evictionHardPodGracePeriod: 7")
-	a.Press()
-	a.ExpectVictims("small")
-	all := sent.Real()
-	last := all[len(all)-1]
-	if last.Method != http.MethodDelete || last.Pod != "small" || last.Options.Preconditions == nil ||
-		*last.Options.Preconditions.UID != small.UID || *last.Options.GracePeriodSeconds != 7 {
-		t.Errorf("the last request: %+v", last)
-	}
-	a.Counted(1, "evictd_evictions_total", "outcome", "Deleted")
-	if text := a.Told("small", "BypassedPDB"); !strings.Contains(text, "bypassing PodDisruptionBudget small-budget, which wants 3 healthy pods and has 3") {
-		t.Errorf("the Event: %s", text)
-	}
-}
-
-// Evictd reads the figures of a budget that the disruption controller writes.
-func TestBudgetIsRead(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	w.Pod("web", 100)
-	w.Budget("web", "web")
-	got, err := evictdtest.Evictor(t, evictdtest.Unlimited()).Budget(t.Context(), w.Namespace, "web")
-	if want := (evict.Budget{Name: "web", Desired: 1, Healthy: 1}); err != nil || got != want {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
-	}
-	if _, err := evictdtest.Evictor(t, evictdtest.Unlimited()).Budget(t.Context(), w.Namespace, "absent"); !apierrors.IsNotFound(err) || !errors.Is(err, evict.ErrNoBudget) {
-		t.Errorf("a budget that is not there: %v", err)
-	}
-}
 
 // Only the overlay gives the right to delete, and only on the own node and within what an
 // eviction could do.
@@ -117,8 +60,12 @@ func TestBestEffortOverlay(t *testing.T) {
 	if f.Terminating("mine") || f.Terminating("theirs") {
 		t.Fatal("a pod is terminating")
 	}
-	if got, err := evictor.Budget(t.Context(), f.Namespace, "mine"); err != nil || got.Desired != 1 {
-		t.Errorf("reading a budget: %+v, %v", got, err)
+	got, err := evictor.Budget(t.Context(), f.Namespace, "mine") // with the figures of the disruption controller
+	if want := (evict.Budget{Name: "mine", Desired: 1, Healthy: 1}); err != nil || got != want {
+		t.Errorf("reading a budget: %+v, %v; want %+v", got, err, want)
+	}
+	if _, err := evictor.Budget(t.Context(), f.Namespace, "absent"); !apierrors.IsNotFound(err) || !errors.Is(err, evict.ErrNoBudget) {
+		t.Errorf("a budget that is not there: %v", err)
 	}
 	request := evictdtest.RequestFor(mine)
 	expect(t, evictor.Evict(t.Context(), request), evict.BlockedByBudget)

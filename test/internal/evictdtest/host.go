@@ -101,9 +101,6 @@ func groupOf(pod *corev1.Pod) string {
 	return kubepods + "/kubepods-burstable.slice/kubepods-burstable-pod" + strings.ReplaceAll(string(pod.UID), "-", "_") + ".slice"
 }
 
-// Calm makes half of the memory available.
-func (h *Host) Calm() { h.Free(totalMiB / 2) }
-
 // Free sets MemAvailable, in MiB.
 func (h *Host) Free(available int64) {
 	h.mu.Lock()

@@ -13,7 +13,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
@@ -109,37 +108,22 @@ func (w *World) Pod(name string, request int64, change ...func(*corev1.Pod)) *co
 	return pod
 }
 
-// Another creates a pod that a budget of the app counts.
-func (w *World) Another(name, app string) {
-	w.T.Helper()
-	w.Pod(name, 1)
-	_, err := w.Client.CoreV1().Pods(w.Namespace).Patch(w.T.Context(), name, types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"app":"`+app+`"}}}`), metav1.PatchOptions{})
-	w.Must(err)
-}
-
 // Budget creates a PodDisruptionBudget for the only pod of a label that allows no disruption, and
 // waits until the disruption controller reports that.
 func (w *World) Budget(name, app string) *policyv1.PodDisruptionBudget {
 	w.T.Helper()
-	return w.BudgetOf(name, app, 1)
-}
-
-// BudgetOf is [World.Budget] for that many pods, all of which must stay.
-func (w *World) BudgetOf(name, app string, pods int32) *policyv1.PodDisruptionBudget {
-	w.T.Helper()
-	minimum := intstr.FromInt32(pods)
+	one := intstr.FromInt32(1)
 	b, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Create(w.T.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: &minimum,
+			MinAvailable: &one,
 			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 		},
 	}, metav1.CreateOptions{})
 	w.Must(err)
 	w.Until("the disruption controller has counted "+name, func(ctx context.Context) bool {
 		b, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(ctx, name, metav1.GetOptions{})
-		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == pods && b.Status.DisruptionsAllowed == 0
+		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == 1 && b.Status.DisruptionsAllowed == 0
 	})
 	return b
 }
