@@ -14,24 +14,6 @@ import (
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-// stillThere fails the test where a pod of it, or of the far node, is terminating, or an Event of the
-// doctor's was written.
-func stillThere(f *evictdtest.Account, names ...string) {
-	f.T.Helper()
-	for _, name := range append(names, "probe") {
-		if f.Terminating(name) {
-			f.T.Errorf("%s is terminating", name)
-		}
-	}
-	events, err := f.Client.CoreV1().Events("").List(f.T.Context(), metav1.ListOptions{})
-	f.Must(err)
-	for i := range events.Items {
-		if strings.HasPrefix(events.Items[i].Name, "evictd-doctor-") {
-			f.T.Errorf("the dry run wrote an Event: %+v", events.Items[i])
-		}
-	}
-}
-
 // What the doctor and the check send, with the policies and without any. The API server asks the
 // policies before it looks for the pod and its UID, so they refuse also what could not be evicted.
 // Without them an eviction of another node's pod ends at the UID, with 409: the pod would stay even if
@@ -78,8 +60,14 @@ func TestTheCheckOfThePoliciesChangesNothing(t *testing.T) {
 	}
 	now, err := f.Client.CoreV1().Pods(f.Namespace).Get(t.Context(), theirs.Name, metav1.GetOptions{})
 	f.Must(err)
-	if now.UID != theirs.UID {
-		t.Error("the pod was replaced")
+	if now.UID != theirs.UID || now.DeletionTimestamp != nil || f.Terminating("probe") {
+		t.Errorf("a pod of the far node is terminating: %s, %v", now.UID, now.DeletionTimestamp)
 	}
-	stillThere(f, theirs.Name)
+	events, err := f.Client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+	f.Must(err)
+	for i := range events.Items {
+		if strings.HasPrefix(events.Items[i].Name, "evictd-doctor-") {
+			t.Errorf("the dry run wrote an Event: %+v", events.Items[i])
+		}
+	}
 }

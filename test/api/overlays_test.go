@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/test/internal/eventually"
@@ -32,20 +32,6 @@ func keys(ctx context.Context, w *evictdtest.World) []string {
 // tainted reports whether the node carries evictd's own taint.
 func tainted(ctx context.Context, w *evictdtest.World) bool {
 	return slices.Contains(keys(ctx, w), memoryTaint+":NoSchedule")
-}
-
-// retaint changes the node's taints as another client does: it retries after a conflict.
-func retaint(ctx context.Context, w *evictdtest.World, change func([]corev1.Taint) []corev1.Taint) error {
-	for {
-		node, err := w.Client.CoreV1().Nodes().Get(ctx, w.Node, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		node.Spec.Taints = change(node.Spec.Taints)
-		if _, err = w.Client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-			return err
-		}
-	}
 }
 
 // quiet records only the keeper's faults.
@@ -86,8 +72,12 @@ func TestTaintOverlay(t *testing.T) {
 	const overlay = "../../deploy/overlays/taint/taint.yaml"
 	f.Kubectl(t.Context(), "", "apply", "-f", overlay)
 	f.Undo(func(ctx context.Context) { f.Kubectl(ctx, "", "delete", "-f", overlay) })
-	f.Must(retaint(t.Context(), f.World, func(taints []corev1.Taint) []corev1.Taint {
-		return append(taints, corev1.Taint{Key: memoryTaint, Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule})
+	f.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // as another client does
+		node, err := f.Client.CoreV1().Nodes().Get(t.Context(), f.Node, metav1.GetOptions{})
+		f.Must(err)
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: memoryTaint, Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule})
+		_, err = f.Client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
+		return err
 	}))
 	own, _ := keeper(t.Context(), f, f.Here, f.Near)
 	f.Until("evictd may taint its own node", func(context.Context) bool { return settled(own, memory) == nil })

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
@@ -63,8 +62,9 @@ func metadata(w *evictdtest.World, pod *corev1.Pod, fields map[string]any) {
 	w.Must(err)
 }
 
-// informed returns evictd's own informer's view of the world's pods. It reads in the given encoding.
-func informed(w *evictdtest.World, encoding string) func(context.Context) []*nodepods.Pod {
+// pinned returns, by the label app, whether the pods that evictd's own informer has are pinned. It reads in
+// the given encoding until the test ends.
+func pinned(w *evictdtest.World, encoding string) func() map[string]bool {
 	w.T.Helper()
 	credentials := evictdtest.Unlimited()
 	credentials.ContentConfig = rest.ContentConfig{ContentType: encoding}
@@ -79,97 +79,51 @@ func informed(w *evictdtest.World, encoding string) func(context.Context) []*nod
 			w.T.Errorf("the informer ended: %v", err)
 		}
 	})
-	w.Until("the informer has the pods", func(context.Context) bool { return pods.Synced() })
-	return func(context.Context) []*nodepods.Pod { return pods.List() }
-}
-
-// listed returns the pods as `evictd rank` lists them.
-func listed(w *evictdtest.World) func(context.Context) []*nodepods.Pod {
-	return func(ctx context.Context) (pods []*nodepods.Pod) {
-		list, err := w.Client.CoreV1().Pods(w.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + w.Node})
-		if err != nil {
-			return nil
+	return func() map[string]bool {
+		are := map[string]bool{}
+		for _, pod := range pods.List() {
+			are[pod.Labels["app"]] = pod.Pinned
 		}
-		for i := range list.Items {
-			pods = append(pods, nodepods.FromAPI(&list.Items[i]))
-		}
-		return pods
-	}
-}
-
-// expectReasons waits until the pods, by the label app, are protected for the reasons, both in the
-// informer, which may read from a cache, and in a list.
-func expectReasons(w *evictdtest.World, rules rank.Rules, want map[string]rank.Protection) {
-	w.T.Helper()
-	for name, pods := range map[string]func(context.Context) []*nodepods.Pod{
-		"informer, JSON":     informed(w, "application/json"),
-		"informer, protobuf": informed(w, "application/vnd.kubernetes.protobuf"),
-		"list":               listed(w),
-	} {
-		var got map[string]rank.Protection
-		w.Until(name+": the pods are protected as they should be", func(ctx context.Context) bool {
-			got = map[string]rank.Protection{}
-			for _, pod := range pods(ctx) {
-				facts := pod.Facts(rank.Memory, nodepods.Self{})
-				facts.Sampled = true
-				got[pod.Labels["app"]] = rules.Protects(&facts)
-			}
-			return maps.Equal(got, want)
-		}, func() string { return fmt.Sprintf("protected as %v, want %v", got, want) })
+		return are
 	}
 }
 
 // The basis for the protection of pinned pods (internal/nodepods, isPinned): a client that
 // creates a pod with spec.nodeName owns that field, and a Binding leaves it without an
-// owner.
+// owner. Later writes change neither, even if the whole object is written back. A client that may patch
+// a scheduled pod can make it pinned, as docs/ranking.md says.
 func TestPinnedPods(t *testing.T) {
 	t.Parallel()
 	w := evictdtest.NewWorld(t)
-	pinned := func(template *corev1.PodTemplateSpec) { template.Spec.NodeName = w.Node }
-	scheduled := func(*corev1.PodTemplateSpec) {}
-	replica(w, "pinned", pinned)
-	bound := replica(w, "bound", scheduled)
-	bind(w, bound)
-	metadata(w, bound, map[string]any{"annotations": map[string]any{"touched": "since"}})
-	cleared := replica(w, "cleared", pinned)
-	metadata(w, cleared, map[string]any{"managedFields": []any{map[string]any{}}})
-	w.Pod("bare", 100) // no controller would create it again
-	expectReasons(w, rank.Rules{PinnedPods: true}, map[string]rank.Protection{
-		"pinned": rank.ProtectedPinnedToNode, "bound": rank.NotProtected, "cleared": rank.NotProtected, "bare": rank.NotProtected,
-	})
-	expectReasons(w, rank.Rules{}, map[string]rank.Protection{
-		"pinned": rank.NotProtected, "bound": rank.NotProtected, "cleared": rank.NotProtected, "bare": rank.NotProtected,
-	})
-}
-
-// Later writes leave a pinned pod pinned, and a scheduled one not, even if the whole object
-// is written back. A client that may patch a scheduled pod can make it pinned, as
-// docs/ranking.md says.
-func TestPinnedPodsOverTime(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	pinned := replica(w, "pinned", func(template *corev1.PodTemplateSpec) { template.Spec.NodeName = w.Node })
-	pinned.Status.Phase = corev1.PodRunning
-	_, err := w.Client.CoreV1().Pods(w.Namespace).UpdateStatus(t.Context(), pinned, metav1.UpdateOptions{})
+	pods := w.Client.CoreV1().Pods(w.Namespace)
+	toNode := func(template *corev1.PodTemplateSpec) { template.Spec.NodeName = w.Node }
+	scheduled := func(name string) *corev1.Pod {
+		made := replica(w, name, func(*corev1.PodTemplateSpec) {})
+		bind(w, made)
+		return made
+	}
+	toIt := replica(w, "pinned", toNode)
+	toIt.Status.Phase = corev1.PodRunning
+	_, err := pods.UpdateStatus(t.Context(), toIt, metav1.UpdateOptions{})
 	w.Must(err)
-	metadata(w, pinned, map[string]any{"labels": map[string]any{"more": "label"}})
-	replaced := replica(w, "replaced", func(*corev1.PodTemplateSpec) {})
-	bind(w, replaced)
-	whole, err := w.Client.CoreV1().Pods(w.Namespace).Get(t.Context(), replaced.Name, metav1.GetOptions{})
+	metadata(w, toIt, map[string]any{"labels": map[string]any{"more": "label"}})
+	metadata(w, replica(w, "cleared", toNode), map[string]any{"managedFields": []any{map[string]any{}}})
+	w.Pod("bare", 100) // no controller would create it again
+	metadata(w, scheduled("bound"), map[string]any{"annotations": map[string]any{"touched": "since"}})
+	whole, err := pods.Get(t.Context(), scheduled("replaced").Name, metav1.GetOptions{})
 	w.Must(err)
 	whole.Labels["more"] = "label"
-	_, err = w.Client.CoreV1().Pods(w.Namespace).Update(t.Context(), whole, metav1.UpdateOptions{}) // with its node's name
+	_, err = pods.Update(t.Context(), whole, metav1.UpdateOptions{}) // with its node's name
 	w.Must(err)
-	applied := replica(w, "applied", func(*corev1.PodTemplateSpec) {})
-	bind(w, applied)
-	text, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": applied.Name},
-		"spec": map[string]any{"nodeName": w.Node},
-	})
+	applied := scheduled("applied").Name
+	text := fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q}, "spec": {"nodeName": %q}}`, applied, w.Node)
+	_, err = pods.Patch(t.Context(), applied, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: "tenant"})
 	w.Must(err)
-	_, err = w.Client.CoreV1().Pods(w.Namespace).Patch(t.Context(), applied.Name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: "tenant"})
-	w.Must(err)
-	expectReasons(w, rank.Rules{PinnedPods: true}, map[string]rank.Protection{
-		"pinned": rank.ProtectedPinnedToNode, "replaced": rank.NotProtected, "applied": rank.ProtectedPinnedToNode,
-	})
+
+	want := map[string]bool{"pinned": true, "cleared": false, "bare": false, "bound": false, "replaced": false, "applied": true}
+	for _, encoding := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+		are := pinned(w, encoding)
+		w.Until(encoding+": exactly the pinned pods are that", func(context.Context) bool { return maps.Equal(are(), want) },
+			func() string { return fmt.Sprintf("pinned: %v, want %v", are(), want) })
+	}
 }
