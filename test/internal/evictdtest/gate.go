@@ -7,29 +7,19 @@ import (
 
 // gate is open or closed. Its zero value is open.
 type gate struct {
-	mu     sync.Mutex
-	closed chan struct{} // nil while it is open
+	sync.RWMutex
+
+	closed bool // only the test opens and closes it
 }
 
-func (g *gate) set(shut bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed != nil {
-		close(g.closed)
-		g.closed = nil
+func (g *gate) set(closed bool) {
+	switch {
+	case closed && !g.closed:
+		g.Lock()
+	case !closed && g.closed:
+		g.Unlock()
 	}
-	if shut {
-		g.closed = make(chan struct{})
-	}
-}
-
-func (g *gate) pass() {
-	g.mu.Lock()
-	closed := g.closed
-	g.mu.Unlock()
-	if closed != nil {
-		<-closed
-	}
+	g.closed = closed
 }
 
 // gated is a body that is read through a gate.
@@ -41,6 +31,7 @@ type gated struct {
 
 func (g *gated) Read(into []byte) (int, error) {
 	n, err := g.ReadCloser.Read(into)
-	g.by.pass()
+	g.by.RLock()
+	defer g.by.RUnlock()
 	return n, err //nolint:wrapcheck // as it is
 }

@@ -2,7 +2,6 @@ package evictdtest
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,14 +21,12 @@ type Kubelet struct {
 	held    bool             // no pod ends
 	victims []string
 	seen    map[types.UID]bool
-	// graceless are pods that were listed, with a grace period of 0; removed when they end.
-	graceless map[types.UID]*corev1.Pod
 }
 
 // StartKubelet ends terminating pods until the test is over. Memory is what the end of a pod reclaims,
 // in MiB, by its name.
 func StartKubelet(w *World, h *Host, memory map[string]int64) *Kubelet {
-	k := &Kubelet{w: w, host: h, memory: memory, seen: map[types.UID]bool{}, graceless: map[types.UID]*corev1.Pod{}}
+	k := &Kubelet{w: w, host: h, memory: memory, seen: map[types.UID]bool{}}
 	ctx, cancel := context.WithCancel(w.T.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -68,27 +65,12 @@ func (k *Kubelet) sync(ctx context.Context) {
 	if err != nil {
 		return // the fault is the test's own
 	}
-	forgotten := maps.Clone(k.graceless)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		delete(forgotten, pod.UID)
-		if pod.DeletionTimestamp == nil {
-			if *pod.Spec.TerminationGracePeriodSeconds == 0 {
-				k.graceless[pod.UID] = pod
-			}
-			continue
-		}
-		// The API server writes a pod that it deletes with grace 0 once more before it removes it.
-		if grace := pod.DeletionGracePeriodSeconds; grace != nil && *grace == 0 || k.runs(pod) {
+		if pod.DeletionTimestamp == nil || k.runs(pod) {
 			continue
 		}
 		if k.w.Client.CoreV1().Pods(k.w.Namespace).Delete(ctx, pod.Name, AtOnce()) == nil {
-			k.host.End(pod, k.memory[pod.Name])
-		}
-	}
-	for _, pod := range forgotten {
-		if !k.runs(pod) {
-			delete(k.graceless, pod.UID)
 			k.host.End(pod, k.memory[pod.Name])
 		}
 	}
