@@ -228,26 +228,17 @@ func (h *helmed) passesItsTest() {
 }
 
 func (h *helmed) namesThreeFaults() {
-	first := h.pod()
 	h.upgrade("--set-json", `config={"dryRum":false,"evictionHard":{"memory.available":"5%%"},"limits":{"evictionsPerMinute":-1}}`)
 	h.shows("evictd_config_last_reload_successful", 0)
-	log, err := live.Kubectl(h.Context(), "-n", h.in, "logs", first.Name)
-	h.must(err)
 	output, err := h.try("test", "evictd", "--logs")
 	if err == nil {
 		h.Error("helm test passed")
 	}
 	h.Logf("helm test:\n%s", output)
 	for _, path := range []string{"dryRum: Forbidden", "evictionHard[memory.available]: Invalid value", "limits.evictionsPerMinute: Invalid value"} {
-		if !strings.Contains(log, path) {
-			h.Errorf("%q is missing in the pod's log", path)
-		}
 		if !strings.Contains(output, path) {
 			h.Errorf("%q is missing in the output of helm test", path)
 		}
-	}
-	if now := h.pod(); now.UID != first.UID || now.Status.ContainerStatuses[0].RestartCount != 0 {
-		h.Error("the pod was restarted")
 	}
 	h.hasLine(0.12) // the old one stays in force
 }
@@ -267,40 +258,19 @@ func (h *helmed) clusterScoped(ctx context.Context) []string {
 	return strings.Fields(text)
 }
 
-// left lists what is there of the release: everything with its labels in the cluster, everything in
-// its namespace that Kubernetes has not made itself, and what was not there before outside of
-// namespaces.
+// left lists what is there of the release: everything in its namespace that Kubernetes has not made itself,
+// and what was not there before outside of namespaces.
 func (h *helmed) left(ctx context.Context, before []string) []string {
 	h.Helper()
-	kinds := func(namespaced bool) string {
-		text, err := live.Kubectl(ctx, "api-resources", "--verbs=list", "-o=name", fmt.Sprintf("--namespaced=%v", namespaced))
-		h.must(err)
-		return strings.Join(strings.Fields(text), ",")
-	}
-	labeled := []string{"-o=name", "-l", "app.kubernetes.io/name in (evictd,evictd-config,evictd-doctor)"}
-	var left []string
-	for _, query := range [][]string{
-		append([]string{"get", kinds(true), "-A"}, labeled...),
-		append([]string{"get", kinds(false)}, labeled...),
-		{"get", kinds(true), "-n", h.in, "-o=name"},
-	} {
-		text, err := live.Kubectl(ctx, query...)
-		h.must(err)
-		for line := range strings.Lines(text) {
-			if !strings.HasPrefix(line, "Warning: ") { // of kinds that are deprecated
-				left = append(left, strings.TrimSpace(line))
-			}
-		}
-	}
-	left = slices.DeleteFunc(left, func(object string) bool {
-		return object == "configmap/kube-root-ca.crt" || object == "serviceaccount/default" ||
-			strings.HasPrefix(object, "event/") || strings.HasPrefix(object, "event.events.k8s.io/")
+	kinds, err := live.Kubectl(ctx, "api-resources", "--verbs=list", "-o=name", "--namespaced=true")
+	h.must(err)
+	objects, err := live.Kubectl(ctx, "get", strings.Join(strings.Fields(kinds), ","), "-n", h.in, "-o=name")
+	h.must(err)
+	left := slices.DeleteFunc(append(strings.Split(objects, "\n"), h.clusterScoped(ctx)...), func(object string) bool {
+		return object == "" || slices.Contains(before, object) || object == "configmap/kube-root-ca.crt" || object == "serviceaccount/default" ||
+			strings.HasPrefix(object, "event/") || strings.HasPrefix(object, "event.events.k8s.io/") ||
+			strings.HasPrefix(object, "Warning: ") // of kinds that are deprecated
 	})
-	for _, object := range h.clusterScoped(ctx) {
-		if !slices.Contains(before, object) {
-			left = append(left, object)
-		}
-	}
 	if len(left) > 0 {
 		h.Logf("left: %q", left)
 	}

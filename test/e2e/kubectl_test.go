@@ -15,8 +15,7 @@ import (
 
 // The real kubectl finds the plugin, which asks the shipped DaemonSet by the real kubelet and containerd.
 func TestKubectlPlugin(t *testing.T) {
-	on(t, oneDisk)
-	s := emptyScene(t)
+	s := newSceneOf(t, node.DiskSpace, untilMetMiB, true, "")
 	plugins, err := filepath.Abs("../../deploy/krew")
 	s.must(err)
 	kubectl := func(args ...string) *exec.Cmd {
