@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,29 +102,4 @@ func TestDiskVictimOfInodesLogsAndLayers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) { diskVictimIsThePodThatFilledIt(t, test.signal, test.untilMet, test.flags) })
 	}
-}
-
-// Both pods are in the kubelet's figures when greedy writes just past the line. Until the
-// next figures greedy uses nothing, and only modest would suffice. The kubelet may measure greedy while
-// it writes: this test is in e2e-all only.
-func TestDiskVictimThatTheKubeletHasNotMeasuredSince(t *testing.T) {
-	s := newDiskScene(t, node.DiskSpace, untilMetMiB)
-	modest := modestWriter(s)
-	greedy := writer(s, "greedy", []string{"--write=/data/fill", fmt.Sprintf("--write-bytes=%dMi", untilMetMiB-10)})
-	s.until("the kubelet has measured both pods", func(ctx context.Context) bool {
-		used := s.diskUse(ctx, node.DiskSpace)
-		_, known := used[greedy.Name]
-		return known && used[modest.Name] >= modestMiB<<20
-	})
-	// A figure from the second in which the threshold is met counts as newer than the
-	// pressure, because the Summary's times are whole seconds. These are older.
-	known := time.Now()
-	s.until("the figures are of a second before", func(context.Context) bool { return time.Since(known) > 2*time.Second })
-	greedy.works()
-	if d := s.gone(&greedy.Pod); d.Verb != "Acted" || len(d.Attempts) != 1 {
-		t.Errorf("the decision: %+v", d)
-	}
-	s.calm(node.DiskSpace)
-	s.stays(&modest.Pod)
-	s.wantVictims(&greedy.Pod)
 }

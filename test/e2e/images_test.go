@@ -26,70 +26,37 @@ const imageMiB = 20
 // the kubelet to remove them, which it does before it evicts pods, and no pod is evicted. Evictd waits
 // 60 s for images that the kubelet lists every 30 s: this test is in e2e-all only.
 func TestUnusedImagesGoBeforePods(t *testing.T) {
-	s := newImageScene(t)
+	const imagesFirst = "ImagesFirst" // why evictd holds while unused images cover the deficit
+	on(t, oneDisk)
+	spaceIsBackAtTheEnd(t, node.DiskSpace)
+	s := emptyScene(t)
+	s.configure(node.Policy{Limits: "{}", Extra: "protect: {barePods: false}\n"}) // the default thresholds of filesystems
 	written := wrote(s, "written", fileOf("/data/keep", 100))
-	held := s.held(t.Context(), node.ImageSpace, imagesFirst) + s.held(t.Context(), node.DiskSpace, imagesFirst)
-	fits := diskSize(s)*16/100>>20 + 2*imageMiB // MiB that are left before the last image
-	images := importImages(s, int((spaceLeft(s)>>20-fits)/(2*imageMiB)))
-	kubeletListsImages(s, images)
+	held := func(ctx context.Context) float64 {
+		return s.held(ctx, node.ImageSpace, imagesFirst) + s.held(ctx, node.DiskSpace, imagesFirst)
+	}
+	before := held(t.Context())
+	size := int64(s.count(t.Context(), "evictd_signal_capacity_bytes", "signal", node.ImageSpace))
+	fits := size*16/100>>20 + 2*imageMiB // MiB that are left before the last image
+	left, err := live.DiskAvailable(node.ImageSpace)
+	s.must(err)
+	images := importImages(s, int((left>>20-fits)/(2*imageMiB)))
+	s.until("the node's status lists the images", func(ctx context.Context) bool { return imagesListed(ctx, images) == len(images) })
 	images = append(images, importImages(s, 3)...)
-	s.until("evictd waits for the images", func(ctx context.Context) bool {
-		return s.held(ctx, node.ImageSpace, imagesFirst)+s.held(ctx, node.DiskSpace, imagesFirst) > held
-	})
+	s.until("evictd waits for the images", func(ctx context.Context) bool { return held(ctx) > before })
 	s.stays(&written.Pod)
 	s.kubeletEvicts(map[string]string{node.NodeMemory: "1Mi", node.ImageSpace: "15%", node.DiskSpace: "10%"})
-	s.until("the kubelet has removed the images", func(ctx context.Context) bool { return imagesThere(ctx, s, images) == 0 })
+	s.until("the kubelet has removed the images", func(ctx context.Context) bool {
+		return !slices.ContainsFunc(images, func(name string) bool {
+			there, unread := live.Cluster.HasImage(ctx, name)
+			return there || unread != nil
+		})
+	})
 	s.calm(node.ImageSpace)
 	s.calm(node.DiskSpace)
 	s.wantVictims()
 	s.stays(&written.Pod)
 	s.kubeletHasNotActed()
-}
-
-// A pod fills the disk beside images that no pod uses, which hold less than the deficit: the
-// pod is evicted, and its neighbor stays.
-func TestPodThatFillsTheImagesDiskGoes(t *testing.T) {
-	s := newImageScene(t)
-	modest, images := modestWriter(s), importImages(s, 1)
-	kubeletListsImages(s, images)
-	// So much that the deficit to the higher line exceeds the image's size on the disk.
-	filler := wrote(s, "filler", fileOf("/data/fill", spaceLeft(s)>>20-diskSize(s)*16/100>>20+2*imageMiB+15))
-	d := s.gone(&filler.Pod)
-	if d.Verb != "Acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
-		t.Errorf("the decision: %+v", d)
-	}
-	s.calm(node.ImageSpace)
-	s.calm(node.DiskSpace)
-	s.wantVictims(&filler.Pod)
-	s.stays(&modest.Pod)
-}
-
-// imagesFirst is why evictd holds while unused images cover the deficit.
-const imagesFirst = "ImagesFirst"
-
-// newImageScene applies the default thresholds of filesystems on a node with one small
-// filesystem. At the end it waits until the space is reclaimed.
-func newImageScene(t *testing.T) *scene {
-	t.Helper()
-	on(t, oneDisk)
-	spaceIsBackAtTheEnd(t, node.DiskSpace)
-	s := emptyScene(t)
-	s.configure(node.Policy{Limits: "{}", Extra: "protect: {barePods: false}\n"})
-	return s
-}
-
-// diskSize returns the size of the node's filesystem, in bytes, and left how much of it is
-// available.
-func diskSize(s *scene) int64 {
-	s.Helper()
-	return int64(s.count(s.Context(), "evictd_signal_capacity_bytes", "signal", node.ImageSpace))
-}
-
-func spaceLeft(s *scene) int64 {
-	s.Helper()
-	available, err := live.DiskAvailable(node.ImageSpace)
-	s.must(err)
-	return available
 }
 
 // importImages imports that many images that no pod uses, and returns their names.
@@ -111,32 +78,8 @@ func importImages(s *scene, count int) []string {
 	return names
 }
 
-// kubeletListsImages waits until the node's status has the images. The kubelet looks for new
-// ones every 30 seconds.
-func kubeletListsImages(s *scene, images []string) {
-	s.Helper()
-	s.until("the node's status lists the images", func(ctx context.Context) bool { return imagesListed(ctx, s, images) == len(images) })
-}
-
-// imagesThere returns how many of the images the node has.
-func imagesThere(ctx context.Context, s *scene, images []string) int {
-	s.Helper()
-	found := 0
-	for _, name := range images {
-		there, err := live.Cluster.HasImage(ctx, name)
-		if err != nil {
-			s.Log(err)
-			return -1
-		}
-		if there {
-			found++
-		}
-	}
-	return found
-}
-
 // imagesListed returns how many of the images the node's status has.
-func imagesListed(ctx context.Context, s *scene, images []string) int {
+func imagesListed(ctx context.Context, images []string) int {
 	current, err := live.Client.CoreV1().Nodes().Get(ctx, live.Name(), metav1.GetOptions{})
 	if err != nil {
 		return -1

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestDryRunTellsTheTruth(t *testing.T) {
 		_, named := s.decisionAbout(ctx, &first.Pod)
 		return named
 	})
-	s.kubeletsLine(kubeletsMemory(s) - kubeletsMiB<<20)
+	s.kubeletEvicts(map[string]string{node.NodeMemory: strconv.FormatInt(kubeletsMemory(s)-kubeletsMiB<<20, 10)})
 	greedy.works()
 	s.until("the kubelet has evicted a pod", func(ctx context.Context) bool { return len(s.evictedByTheKubelet(ctx)) > 0 })
 	var ended []incidentLine

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -29,7 +30,11 @@ const (
 func TestPageCacheHoldersLive(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
-	over, leak := s.deploy(node.Workload{Name: "over", UsesMiB: 110, AsksMiB: 60}), leakingPod(s, leakFirstMiB, leakMostMiB, 20)
+	over := s.deploy(node.Workload{Name: "over", UsesMiB: 110, AsksMiB: 60})
+	leak := deployWorker(s, node.Workload{
+		Name: "leak", UsesMiB: leakMostMiB, AsksMiB: leakFirstMiB, LimitMiB: leakMostMiB + 100,
+		Flags: []string{fmt.Sprintf("--memory-first=%dMi", leakFirstMiB), "--memory-rate=20Mi"},
+	})
 	calm := append(cacheHolders(s), over)
 	if got := s.victims(); len(got) > 0 {
 		t.Fatalf("%q were evicted for page cache", got)
@@ -44,37 +49,6 @@ func TestPageCacheHoldersLive(t *testing.T) {
 	for i := range calm {
 		s.stays(&calm[i])
 	}
-}
-
-// The same with a leak that stays within its request. While much memory is left it stays,
-// although the line is crossed. So do the holders, whose end would reclaim almost nothing, and
-// two small pods, of which one exceeds its request and the other is nearer to it than the
-// leak: the leak would use up within seconds what the end of both reclaims. When the leak
-// would reach the kubelet's line before it could have ended, it is evicted, and only it.
-func TestLeakWithinItsRequestGoesAtExhaustion(t *testing.T) {
-	on(t, oneDisk)
-	s := emptyScene(t)
-	// The leak allocates 2250 MiB within its grace period and the margin of 15 s.
-	const kubeletsBelow, aSecond, most = 3500, 50, 8500 // MiB; the first is below evictd's line
-	// All small pods together hold what the leak takes in two seconds: the certain rate can be half of the leak's.
-	const smallMiB = 60
-	over := s.deploy(node.Workload{Name: "over", UsesMiB: smallMiB, AsksMiB: smallMiB - 40})
-	near := s.deploy(node.Workload{Name: "near", UsesMiB: smallMiB, AsksMiB: smallMiB + 20})
-	leak := leakingPod(s, most, most, aSecond) // evictd has read its usage before it grows
-	calm := append(cacheHolders(s), over, near)
-	s.kubeletsLine(kubeletsMemory(s) - (leakFirstMiB+leakUntilMetMiB+kubeletsBelow)<<20)
-	s.nearLine(leakFirstMiB + leakUntilMetMiB) // in force before it is crossed
-	s.knowsTheKubeletsLine()
-	leak.works()
-	d := s.gone(&leak.Pod)
-	if d.Signal != node.NodeMemory || d.Verb != "Acted" || d.Available > d.Line-(kubeletsBelow/10)<<20 {
-		t.Errorf("the decision: %+v", d)
-	}
-	s.wantVictims(&leak.Pod)
-	for i := range calm {
-		s.stays(&calm[i])
-	}
-	s.kubeletHasNotActed()
 }
 
 // cacheHolders creates the pods and waits until their cache is active. Together they read
@@ -117,12 +91,13 @@ func cacheHoldersOf(s *scene, mebibytes int64) []corev1.Pod {
 	return pods
 }
 
-// leakingPod makes a pod that allocates its first memory at once, on the test's signal, and the rest
-// slowly.
-func leakingPod(s *scene, asksMiB, mostMiB, aSecondMiB int64) *worker {
+// kubeletsMemory returns memory.available by the kubelet's definition.
+func kubeletsMemory(s *scene) int64 {
 	s.Helper()
-	return deployWorker(s, node.Workload{
-		Name: "leak", UsesMiB: mostMiB, AsksMiB: asksMiB, LimitMiB: max(asksMiB, mostMiB) + 100,
-		Flags: []string{fmt.Sprintf("--memory-first=%dMi", leakFirstMiB), fmt.Sprintf("--memory-rate=%dMi", aSecondMiB)},
-	})
+	readings, err := memory.Open()
+	s.must(err)
+	defer readings.Close()
+	available, err := readings.WorkingSet()
+	s.must(err)
+	return available
 }

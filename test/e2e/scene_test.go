@@ -12,14 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/test/internal/audit"
 	"github.com/evictd/evictd/test/internal/eventually"
@@ -203,18 +201,6 @@ func lastDecisions() string {
 	return fmt.Sprintf("the last decisions:\n%.6000s", decisions)
 }
 
-// takesNoPods keeps new pods away from the node until the end of the test, DaemonSets' excepted.
-func (s *scene) takesNoPods() {
-	s.Helper()
-	cordon := func(ctx context.Context, is bool) error {
-		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, is)
-		_, err := live.Client.CoreV1().Nodes().Patch(ctx, live.Name(), types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
-	}
-	s.must(cordon(s.Context(), true))
-	s.Cleanup(func() { s.must(cordon(context.Background(), false)) })
-}
-
 // gone waits until a pod has ended, and returns the decision that evicted it.
 func (s *scene) gone(pod *corev1.Pod) (decision node.Decision) {
 	s.Helper()
@@ -368,55 +354,24 @@ func (s *scene) calm(signal string) {
 	})
 }
 
-// label sets the label that protects a pod from evictd, or removes it. Evictd's watch
-// receives it long before the next step.
-func (s *scene) label(pod *corev1.Pod, value string) {
-	s.Helper()
-	patch := []byte(`{"metadata":{"labels":{"stays":` + value + `}}}`)
-	_, err := live.Client.CoreV1().Pods(s.namespace).Patch(s.Context(), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	s.must(err)
-}
-
-// kubeletsLine makes the kubelet evict below that many bytes of memory.available, by its own
-// definition, until the end of the test. Evictd reads the value with its own next
-// configuration.
-func (s *scene) kubeletsLine(line int64) {
-	s.Helper()
-	s.kubeletEvicts(map[string]string{node.NodeMemory: strconv.FormatInt(line, 10)})
-}
-
-// kubeletEvicts gives the kubelet hard thresholds until the end of the test.
+// kubeletEvicts gives the kubelet hard thresholds until the end of the test, also in the file that evictd
+// reads with its own next configuration.
 func (s *scene) kubeletEvicts(thresholds map[string]string) {
 	s.Helper()
-	s.kubeletsFile(thresholds)
+	path := live.Cluster.InNode(kubeletFile)
+	live.ForgetPolicy()
 	eventually.Undo(s, func(ctx context.Context) {
+		_ = os.Remove(path)
 		if err := live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}); err != nil {
 			s.Errorf("setting the kubelet's thresholds back: %v", err)
 		}
 	})
-	s.must(live.Cluster.SetEvictionHard(s.Context(), thresholds))
-}
-
-// kubeletsFile writes hard thresholds into the file of the kubelet that evictd reads, until the end of the
-// test.
-func (s *scene) kubeletsFile(thresholds map[string]string) {
-	s.Helper()
-	path := live.Cluster.InNode(kubeletFile)
-	live.ForgetPolicy()
-	eventually.Undo(s, func(context.Context) { _ = os.Remove(path) })
 	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n"
 	for signal, threshold := range thresholds {
 		text += fmt.Sprintf("  %s: %q\n", signal, threshold)
 	}
 	s.must(os.WriteFile(path, []byte(text), 0o644)) // evictd reads it without extra rights
-}
-
-// knowsTheKubeletsLine fails the test where evictd could not read the kubelet's file.
-func (s *scene) knowsTheKubeletsLine() {
-	s.Helper()
-	if read := s.count(s.Context(), "evictd_kubelet_config_read"); read != 1 {
-		s.Errorf("evictd_kubelet_config_read = %v: evictd does not know the kubelet's line", read)
-	}
+	s.must(live.Cluster.SetEvictionHard(s.Context(), thresholds))
 }
 
 // kubeletHasNotActed fails the test where the kubelet has evicted a pod of the scene.
@@ -443,12 +398,6 @@ func (s *scene) evictedByTheKubelet(ctx context.Context) []string {
 		}
 	}
 	return names
-}
-
-// anonymous returns a pod's anonymous memory.
-func (s *scene) anonymous(pod *corev1.Pod) int64 {
-	s.Helper()
-	return max(s.inCgroup(pod, "rss"), s.inCgroup(pod, "anon")) // cgroup v1 and v2
 }
 
 // inCgroup returns a figure of the memory.stat of a pod's cgroup with its containers, in bytes.
@@ -560,12 +509,6 @@ func (s *scene) readOnlyBelow(dir string, but ...string) {
 	if mounts == 0 {
 		s.Errorf("no process has %s mounted", dir)
 	}
-}
-
-// withDiskNode gives evictd the component's rights to the pods' files for one test.
-func (s *scene) withDiskNode() {
-	s.Helper()
-	s.withPatch(s.component("disk-node"))
 }
 
 // component returns the patch of a component of deploy.

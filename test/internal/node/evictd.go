@@ -59,11 +59,8 @@ func (n *Node) Ticks(ctx context.Context) (float64, error) {
 
 // Decision is one decision of /debug/decisions, with the fields that tests read.
 type Decision struct {
-	ID     uint64 `json:"id"`
 	Verb   string `json:"verb"`
-	Hold   string `json:"hold"`
 	Signal string `json:"signal"`
-	Queue  string `json:"queue"` // the victim's
 	DryRun bool   `json:"dry_run"`
 	// DryRunWhy is why evictd did not act.
 	DryRunWhy string    `json:"dry_run_why"`
@@ -74,14 +71,6 @@ type Decision struct {
 	Kind      string `json:"kind"`
 	// ReactionSeconds is from the sample to the first request.
 	ReactionSeconds float64 `json:"reaction_seconds"`
-	// Outside are the largest processes outside the pods.
-	Outside []Process `json:"outside"`
-}
-
-// Process is a process of the host in a decision.
-type Process struct {
-	Name string `json:"process"`
-	RSS  int64  `json:"rss"`
 }
 
 // Attempt is one request of a decision.
@@ -92,8 +81,6 @@ type Attempt struct {
 	Outcome string `json:"outcome"`
 	Message string `json:"message"`
 	Budget  string `json:"budget"`
-	// TookSeconds is the time until the answer.
-	TookSeconds float64 `json:"took_seconds"`
 }
 
 // Decisions returns the last decisions, the newest first.
