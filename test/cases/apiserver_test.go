@@ -267,7 +267,7 @@ func (a *apiServer) below(at string) []json.RawMessage {
 func (a *apiServer) nodeObject() *corev1.Node {
 	return &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node", Labels: a.node.of.Labels},
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node"},
 		Status: corev1.NodeStatus{
 			Capacity:  corev1.ResourceList{corev1.ResourceMemory: *quantity(a.node.total())},
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}, NodeInfo: a.node.of.Info,

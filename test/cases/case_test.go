@@ -61,8 +61,6 @@ type Node struct {
 	ImageFS *resource.Quantity `json:"imageFs"`
 	// Info is the Node's status.nodeInfo.
 	Info corev1.NodeSystemInfo `json:"info"`
-	// Labels are those of the Node.
-	Labels map[string]string `json:"labels"`
 	// Files are texts by their path below the host root, Links targets of symbolic links.
 	Files map[string]string `json:"files"`
 	Links map[string]string `json:"links"`
@@ -89,7 +87,6 @@ type Pod struct {
 	Name     string              `json:"name"`
 	Count    int                 `json:"count"`
 	Requests corev1.ResourceList `json:"requests"`
-	Grace    *int64              `json:"grace"`
 	// Object is put over the pod that is made of the other fields, for whatever they cannot say.
 	Object map[string]any `json:"object"`
 

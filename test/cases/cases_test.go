@@ -156,7 +156,7 @@ func (p *played) await(met func(*Seen) bool) bool {
 	const most = 200
 	isOver := func(ctx context.Context) bool {
 		s := p.seen(ctx)
-		return met(s) || s.ended || p.evictd.idles() || p.expected().contradicted(s)
+		return met(s) || s.ended || p.expected().contradicted(s)
 	}
 	if !p.of.Fails {
 		p.gaveUp = eventually.Poll(p.t.Context(), isOver) != nil

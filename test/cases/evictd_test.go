@@ -138,28 +138,20 @@ func (e *evictd) isOver() bool {
 	}
 }
 
-// idles reports whether evictd waits for a valid configuration.
-func (e *evictd) idles() bool {
-	text := e.log.String()
-	return strings.Contains(text, `"msg":"configuration refused at the start"`) && !strings.Contains(text, `"msg":"configuration applied"`)
-}
-
 // isReady reports whether evictd could decide now, or whether it has said that it will not act.
 func (e *evictd) isReady(ctx context.Context) bool {
-	if e.isOver() || e.idles() {
-		return true
-	}
-	if strings.Contains(e.log.String(), `"msg":"evictd does not act"`) {
+	log := e.log.String()
+	if strings.Contains(log, `"msg":"evictd does not act"`) || strings.Contains(log, `"msg":"configuration refused at the start"`) {
 		return e.watchedSince(ctx, e.begun)
 	}
 	_, code, err := e.get(ctx, "/readyz")
-	return err == nil && code == http.StatusOK
+	return e.isOver() || err == nil && code == http.StatusOK
 }
 
-// Ticks returns evictd_tick_duration_seconds_count. Where no tick comes any more, as evictd has ended or
-// idles, each look counts as one: what was seen is judged then.
+// Ticks returns evictd_tick_duration_seconds_count. Where no tick comes any more, as evictd has ended, each look
+// counts as one: what was seen is judged then.
 func (e *evictd) Ticks(ctx context.Context) (float64, error) {
-	if e.isOver() || e.idles() {
+	if e.isOver() {
 		e.ticks++
 		return e.ticks, nil
 	}
@@ -176,7 +168,7 @@ func (e *evictd) Ticks(ctx context.Context) (float64, error) {
 
 // watchedSince reports whether the API server has delivered something to evictd since then.
 func (e *evictd) watchedSince(ctx context.Context, begun time.Time) bool {
-	if e.isOver() || e.idles() {
+	if e.isOver() {
 		return true
 	}
 	asked := time.Now()

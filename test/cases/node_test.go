@@ -183,9 +183,6 @@ func (n *node) groupOf(p *pod) string {
 func (n *node) object(use *Pod) *corev1.Pod {
 	uid, created := types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", len(n.pods)+1)), metav1.NewTime(time.Now().Add(-time.Hour))
 	grace, controls := int64(30), true
-	if use.Grace != nil {
-		grace = *use.Grace
-	}
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
