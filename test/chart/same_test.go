@@ -32,11 +32,3 @@ func TestDefaultValuesLeaveOutTheNamespaceAlone(t *testing.T) {
 		t.Errorf("the chart with default values differs from deploy by %q, want %q", got, want)
 	}
 }
-
-// The chart has the version of the evictd that it installs.
-func TestChartHasEvictdsVersion(t *testing.T) {
-	t.Parallel()
-	if chart := Load(t).Metadata; "v"+chart.Version != chart.AppVersion {
-		t.Errorf("the chart %s installs evictd %s", chart.Version, chart.AppVersion)
-	}
-}

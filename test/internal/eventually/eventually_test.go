@@ -3,23 +3,11 @@ package eventually
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 )
-
-func TestUntilIsMet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls := 0
-		Until(t, "the third call", func(context.Context) bool { calls++; return calls == 3 })
-		if calls != 3 {
-			t.Errorf("%d calls, want 3", calls)
-		}
-	})
-}
 
 func TestPollGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,18 +76,5 @@ func TestTicksAreCounted(t *testing.T) {
 				t.Errorf("%s: %d readings early", name, len(c))
 			}
 		})
-	}
-}
-
-func TestBarrier(t *testing.T) {
-	b := NewBarrier(t.TempDir(), "go")
-	b.Close(t)
-	b.Open(t)
-	if _, err := os.Stat(filepath.Join(filepath.Dir(b.Path), "go")); err != nil {
-		t.Error(err)
-	}
-	b.Close(t)
-	if _, err := os.Stat(b.Path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the barrier is open: %v", err)
 	}
 }
