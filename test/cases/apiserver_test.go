@@ -461,6 +461,7 @@ func (a *apiServer) review(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	review.TypeMeta = metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}
 	if of := review.Spec.ResourceAttributes; of != nil {
 		right := of.Verb + " " + of.Resource
 		if of.Subresource != "" {
@@ -507,14 +508,5 @@ func decoded[T runtime.Object](r *http.Request) (T, error) {
 	if !is {
 		return none, apierrors.NewBadRequest(fmt.Sprintf("%T is not what is expected here", object))
 	}
-	object.GetObjectKind().SetGroupVersionKind(kindOf(object))
 	return read, nil
-}
-
-func kindOf(object runtime.Object) schema.GroupVersionKind {
-	kinds, _, err := scheme.Scheme.ObjectKinds(object)
-	if err != nil || len(kinds) == 0 {
-		return schema.GroupVersionKind{}
-	}
-	return kinds[0]
 }

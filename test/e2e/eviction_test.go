@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,20 +64,12 @@ func blocked(d *node.Decision, pod *worker) bool {
 // untilEndIsSeen waits until evictd has reported the end of its victim.
 func untilEndIsSeen(s *scene, pod *corev1.Pod) {
 	s.Helper()
+	type line struct {
+		Message string `json:"msg"`
+		UID     string `json:"uid"`
+	}
 	s.until("evictd reports the end of "+pod.Name, func(ctx context.Context) bool {
-		log, err := live.Log(ctx)
-		if err != nil {
-			return false
-		}
-		for line := range strings.Lines(log) {
-			var end struct {
-				Message string `json:"msg"`
-				UID     string `json:"uid"`
-			}
-			if json.Unmarshal([]byte(line), &end) == nil && end.Message == "victim ended" && end.UID == string(pod.UID) {
-				return true
-			}
-		}
-		return false
+		lines, err := logLines[line](ctx)
+		return err == nil && slices.Contains(lines, line{"victim ended", string(pod.UID)})
 	})
 }

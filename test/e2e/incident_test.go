@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,15 +85,13 @@ type incidentLine struct {
 // incidentLines returns the lines of all incidents that began and that ended, oldest first.
 func incidentLines(ctx context.Context, s *scene) (began, ended []incidentLine) {
 	s.Helper()
-	log, err := live.Log(ctx)
+	lines, err := logLines[incidentLine](ctx)
 	s.must(err)
-	for line := range strings.Lines(log) {
-		var i incidentLine
-		switch err := json.Unmarshal([]byte(line), &i); {
-		case err != nil:
-		case i.Message == "incident began":
+	for _, i := range lines {
+		switch i.Message {
+		case "incident began":
 			began = append(began, i)
-		case i.Message == "incident ended":
+		case "incident ended":
 			ended = append(ended, i)
 		}
 	}

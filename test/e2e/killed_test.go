@@ -5,11 +5,9 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -67,15 +65,14 @@ func killedWhileItsVictimEnds(s *scene) (refused, beside, slow *worker) {
 		return unread == nil && bytes.Contains(text, []byte(slow.UID)) && bytes.Contains(text, []byte(refused.UID))
 	})
 	s.must(live.Kill(s.Context()))
+	type line struct {
+		Message  string `json:"msg"`
+		InFlight int    `json:"in_flight"`
+	}
 	s.until("the next evictd goes on with that state", func(ctx context.Context) bool {
-		log, unread := live.Log(ctx)
-		return unread == nil && slices.ContainsFunc(strings.Split(log, "\n"), func(line string) bool {
-			var state struct {
-				Message  string `json:"msg"`
-				InFlight int    `json:"in_flight"`
-			}
-			return json.Unmarshal([]byte(line), &state) == nil &&
-				state.Message == "going on with the state of the container before" && state.InFlight > 0
+		lines, unread := logLines[line](ctx)
+		return unread == nil && slices.ContainsFunc(lines, func(l line) bool {
+			return l.Message == "going on with the state of the container before" && l.InFlight > 0
 		})
 	})
 	return refused, beside, slow

@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"os"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,22 +56,22 @@ func containerEnds(ctx context.Context, s *scene, t *worker) (ends int64, runs b
 // name its container too.
 func killsNamed(ctx context.Context, s *scene, t *worker) (kills int64) {
 	s.Helper()
-	log, err := live.Log(ctx)
+	type line struct {
+		Pod       string `json:"pod"`
+		Container string `json:"container"`
+		Count     int64  `json:"oom_kills"`
+	}
+	_, onV1 := os.Stat("/sys/fs/cgroup/cgroup.controllers") // an error where there is none
+	lines, err := logLines[line](ctx)
 	if err != nil {
 		return 0
 	}
-	_, onV1 := os.Stat("/sys/fs/cgroup/cgroup.controllers") // an error where there is none
-	for line := range strings.Lines(log) {
-		var named struct {
-			Pod       string `json:"pod"`
-			Container string `json:"container"`
-			Count     int64  `json:"oom_kills"`
-		}
-		if json.Unmarshal([]byte(line), &named) != nil || named.Pod != s.namespace+"/"+t.Name {
+	for _, named := range lines {
+		if named.Pod != s.namespace+"/"+t.Name {
 			continue
 		}
 		if onV1 != nil && named.Container != "workload" {
-			s.Errorf("the container is not named: %s", line)
+			s.Errorf("the container is not named: %+v", named)
 		}
 		kills += named.Count
 	}

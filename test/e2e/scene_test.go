@@ -251,6 +251,21 @@ func (s *scene) decisionAbout(ctx context.Context, pod *corev1.Pod) (node.Decisi
 	return node.Decision{}, false
 }
 
+// logLines returns the lines of evictd's log, each with the fields of T.
+func logLines[T any](ctx context.Context) (lines []T, err error) {
+	log, err := live.Log(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for text := range strings.Lines(log) {
+		var line T
+		if json.Unmarshal([]byte(text), &line) == nil {
+			lines = append(lines, line)
+		}
+	}
+	return lines, nil
+}
+
 // emptyDirs is where the kubelet has a pod's volumes of that kind, as the node sees it.
 func emptyDirs(pod *corev1.Pod) string {
 	return filepath.Join("/var/lib/kubelet/pods", string(pod.UID), "volumes/kubernetes.io~empty-dir")
