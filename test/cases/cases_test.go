@@ -21,19 +21,7 @@ import (
 // atOnce is how many cases are played at a time: they wait more than they compute.
 const atOnce = "8"
 
-func TestMain(m *testing.M) {
-	if text := os.Getenv(settingVariable); text != "" {
-		if err := become(text); err != nil {
-			fmt.Fprintln(os.Stderr, "the harness:", err)
-			os.Exit(harnessFailed)
-		}
-		os.Exit(0)
-	}
-	os.Exit(run(m))
-}
-
-// harnessFailed is the exit code of a process that did not become evictd.
-const harnessFailed = 125
+func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	flag.Parse()

@@ -50,18 +50,8 @@ func start(tb testing.TB, c *Case, n *node, server string) *evictd {
 	kubeconfig.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	kubeconfig.CurrentContext = "x"
 	n.must(clientcmd.WriteToFile(*kubeconfig, filepath.Join(dir, "kubeconfig")))
-	arguments := e.arguments(c, n.root)
-	e.command = exec.Command(binary, arguments...)
-	if n.of.Disk != nil || n.of.OpenFiles > 0 {
-		s := setting{Arguments: append([]string{binary}, arguments...), OpenFiles: n.of.OpenFiles}
-		if n.of.Disk != nil {
-			s.Disk, s.Size = n.path(kubelet), n.of.Disk.Value()
-		}
-		command, err := s.command()
-		n.must(err)
-		e.command = command
-	}
-	e.command.Env = append(e.command.Environ(), "POD_NAMESPACE=evictd", "POD_NAME=evictd-x", "POD_UID=evictd-x", "HOST_IP=", "NODE_NAME=")
+	e.command = n.command(e.arguments(c, n.root))
+	e.command.Env = append(e.command.Env, "POD_NAMESPACE=evictd", "POD_NAME=evictd-x", "POD_UID=evictd-x", "HOST_IP=", "NODE_NAME=")
 	e.command.Stdout, e.command.Stderr = &e.answer, &e.log
 	e.begun = time.Now()
 	n.must(e.command.Start())

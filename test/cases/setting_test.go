@@ -1,43 +1,39 @@
 package cases
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
 )
 
-// settingVariable holds the setting of a process that this test binary is to become.
-const settingVariable = "EVICTD_CASE_SETTING"
+// harnessFailed is the exit code of a process that did not become evictd.
+const harnessFailed = 125
 
-// setting is what a process needs that only it can make, between its start and evictd's: the test binary
-// starts itself, makes it and becomes evictd.
-type setting struct {
-	Disk      string   `json:"disk"`      // where a filesystem is mounted in a mount namespace of its own; "" for none
-	Size      int64    `json:"size"`      // of it
-	OpenFiles uint64   `json:"openFiles"` // the limit; 0 leaves it
-	Arguments []string `json:"arguments"` // without any the process only ends
-}
+// becomes makes what only the process itself can have, and then becomes its arguments: a filesystem with the files
+// that are there, and a limit of open files.
+const becomes = `
+if [ -n "$DISK" ]; then
+	cp -a "$DISK" "$WAS" && mount -t tmpfs -o "size=$SIZE" tmpfs "$DISK" && cp -a "$WAS/." "$DISK" || exit 125
+fi
+[ -z "$OPEN_FILES" ] || ulimit -n "$OPEN_FILES" || exit 125
+exec "$@"`
 
-// command returns the process to start.
-func (s *setting) command() (*exec.Cmd, error) {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	command := exec.Command(self)
-	command.Env = append(os.Environ(), settingVariable+"="+string(text))
-	if s.Disk != "" {
+// command returns the process of evictd with these arguments on the node.
+func (n *node) command(arguments []string) *exec.Cmd {
+	command := exec.Command("sh", append([]string{"-c", becomes, "sh", binary}, arguments...)...)
+	command.Env = append(os.Environ(), "DISK=", "OPEN_FILES=")
+	if n.of.Disk != nil {
+		command.Env = append(command.Env, "DISK="+n.path(kubelet), "WAS="+filepath.Join(filepath.Dir(n.root), "was"), fmt.Sprintf("SIZE=%d", n.of.Disk.Value()))
 		command.SysProcAttr = mayMount()
 	}
-	return command, nil
+	if n.of.OpenFiles > 0 {
+		command.Env = append(command.Env, fmt.Sprintf("OPEN_FILES=%d", n.of.OpenFiles))
+	}
+	return command
 }
 
 // mayMount are the attributes of a process with a mount namespace of its own: root's, or that of a user
@@ -52,53 +48,10 @@ func mayMount() *syscall.SysProcAttr {
 	return attributes
 }
 
-// become makes the setting of the variable and becomes its program. It returns a fault, or nil without a program.
-func become(text string) error {
-	var s setting
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return err
-	}
-	if s.Disk != "" {
-		if err := s.mount(); err != nil {
-			return err
-		}
-	}
-	if s.OpenFiles > 0 {
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: s.OpenFiles, Max: s.OpenFiles}); err != nil {
-			return fmt.Errorf("limiting the open files to %d: %w", s.OpenFiles, err)
-		}
-	}
-	if err := os.Unsetenv(settingVariable); err != nil || len(s.Arguments) == 0 {
-		return err
-	}
-	return syscall.Exec(s.Arguments[0], s.Arguments, os.Environ())
-}
-
-// mount mounts the disk, with the files that are there.
-func (s *setting) mount() error {
-	below, err := os.OpenRoot(s.Disk)
-	if err != nil {
-		return err
-	}
-	defer below.Close()
-	if err = syscall.Mount("tmpfs", s.Disk, "tmpfs", 0, fmt.Sprintf("size=%d", s.Size)); err != nil {
-		return fmt.Errorf("mounting a filesystem: %w", err)
-	}
-	return os.CopyFS(s.Disk, below.FS())
-}
-
 // mountable returns why no process may mount a filesystem here; "" where it may.
 var mountable = sync.OnceValue(func() string {
-	dir, err := os.MkdirTemp("", "evictd-cases-")
-	if err != nil {
-		return err.Error()
-	}
-	defer os.RemoveAll(dir)
-	s := setting{Disk: dir, Size: mebibyte}
-	command, err := s.command()
-	if err != nil {
-		return err.Error()
-	}
+	command := exec.Command("mount", "-t", "tmpfs", "tmpfs", os.TempDir())
+	command.SysProcAttr = mayMount()
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Sprintf("%v: %s", err, text)
 	}
