@@ -26,7 +26,7 @@ import (
 func TestKilledInAMemoryIncident(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
-	s.patientThreshold(node.Policy{})
+	s.patientThreshold()
 	refused, beside, slow := killedWhileItsVictimEnds(s)
 	s.ticks()
 	if !terminating(t.Context(), &slow.Pod) {

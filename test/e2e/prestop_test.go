@@ -20,7 +20,7 @@ import (
 func TestPreStopAndGraceRunToTheirEnd(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
-	s.patientThreshold(node.Policy{})
+	s.patientThreshold()
 	// When the threshold is met, the polite pod exceeds its request by more, however soon that is seen.
 	beside := deployWorker(s, node.Workload{Name: "beside", UsesMiB: 300, AsksMiB: 200})
 	polite := deployWorker(s, node.Workload{

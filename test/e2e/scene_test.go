@@ -153,12 +153,11 @@ func (s *scene) threshold(pressed string, below int64, dryRun bool, extra string
 
 // patientThreshold applies a soft one on the pods' memory, under which evictd relies on a victim to the
 // end of its grace period: no machine is too slow for a test whose victim ends at a barrier.
-func (s *scene) patientThreshold(p node.Policy) {
+func (s *scene) patientThreshold() {
 	s.Helper()
 	line, err := live.LineBelow(s.Context(), node.PodMemory, headroom)
 	s.must(err)
-	p.Signal, p.Line, p.Soft = node.PodMemory, line, true
-	s.configure(p)
+	s.configure(node.Policy{Signal: node.PodMemory, Line: line, Soft: true})
 }
 
 // nearLine applies a threshold on the node's memory that is met when that many more MiB are

@@ -59,12 +59,9 @@ func (n *Node) Ticks(ctx context.Context) (float64, error) {
 
 // Decision is one decision of /debug/decisions, with the fields that tests read.
 type Decision struct {
-	Verb   string `json:"verb"`
-	Signal string `json:"signal"`
-	DryRun bool   `json:"dry_run"`
-	// DryRunWhy is why evictd did not act.
-	DryRunWhy string    `json:"dry_run_why"`
-	Attempts  []Attempt `json:"attempts"`
+	Verb     string    `json:"verb"`
+	Signal   string    `json:"signal"`
+	Attempts []Attempt `json:"attempts"`
 	// Available and Line are the reading and the threshold, in bytes.
 	Available int64  `json:"available"`
 	Line      int64  `json:"line"`
@@ -131,11 +128,9 @@ type Policy struct {
 	// Limits is the block of that name; "" allows 60 evictions per minute and 60 per owner
 	// and hour, so that no test is delayed by earlier ones, and has no jitter.
 	Limits string
-	// DryRun is the field of the file; Extra are further lines of it. Stopped says that evictd is
-	// stopped by its ConfigMap: it does not act, whatever the file says.
-	DryRun  bool
-	Extra   string
-	Stopped bool
+	// DryRun is the field of the file; Extra are further lines of it.
+	DryRun bool
+	Extra  string
 }
 
 func (p *Policy) kind() string {
@@ -205,7 +200,7 @@ func Reloads(page pages.Metrics) float64 {
 
 // inForce reports whether evictd's metrics show the policy; before is how many edits it had applied.
 func (p *Policy) inForce(families pages.Metrics, before float64) bool {
-	if dry, _ := families.Sum("evictd_dry_run"); (dry == 1) != (p.DryRun || p.Stopped) {
+	if dry, _ := families.Sum("evictd_dry_run"); (dry == 1) != p.DryRun {
 		return false
 	}
 	if p.Signal == "" {
