@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -137,13 +136,7 @@ func imageName(t *testing.T) string {
 // makeSays returns the commands that make would run for a target.
 func makeSays(t *testing.T, target string, variables ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "--dry-run", "-C", repository, target}, variables...)...)
-	command.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
-	output, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("make --dry-run %s: %v\n%s", target, err, output)
-	}
-	return string(output)
+	return runMake(t, repository, nil, append([]string{"--dry-run", target}, variables...)...)
 }
 
 func read(t *testing.T, path string) string {
