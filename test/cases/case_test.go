@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -201,7 +202,10 @@ func configured(settings any) ([]byte, error) {
 	if _, has := over["evictionHard"]; !has {
 		all["evictionHard"] = map[string]any{"memory.available": "1Gi"}
 	}
-	merge(all, over)
+	all, err := overlaid(all, over)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
 	text, err := yaml.Marshal(all)
 	if err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)
@@ -209,35 +213,23 @@ func configured(settings any) ([]byte, error) {
 	return text, nil
 }
 
-// merge puts an object over another, field by field.
-func merge(into, over map[string]any) {
-	for key, value := range over {
-		below, isObject := value.(map[string]any)
-		under, wasObject := into[key].(map[string]any)
-		if isObject && wasObject {
-			merge(under, below)
-			continue
-		}
-		into[key] = value
-	}
-}
-
-// overlaid returns an object with another one put over it.
-func overlaid[T any](object T, over map[string]any) (T, error) {
-	var merged T
+// overlaid returns an object with another one put over it, field by field.
+func overlaid[T any](object T, over map[string]any) (merged T, err error) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return merged, fmt.Errorf("writing an object: %w", err)
 	}
-	fields := map[string]any{}
-	if err = json.Unmarshal(text, &fields); err != nil {
-		return merged, fmt.Errorf("reading an object: %w", err)
+	patch := []byte("{}")
+	if over != nil {
+		patch, err = json.Marshal(over)
 	}
-	merge(fields, over)
-	if text, err = json.Marshal(fields); err != nil {
-		return merged, fmt.Errorf("writing an object: %w", err)
+	if err == nil {
+		text, err = jsonpatch.MergePatch(text, patch)
 	}
-	if err = yaml.UnmarshalStrict(text, &merged); err != nil {
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &merged)
+	}
+	if err != nil {
 		return merged, fmt.Errorf("object: %w", err)
 	}
 	return merged, nil
