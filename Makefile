@@ -203,11 +203,21 @@ parity: ## evictd's order against the kubelet's own eviction manager, on STATES 
 
 .PHONY: test-cgroup2
 test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu)
-	cd test && go run ./cgroup2 --dir $(BIN)/cgroup2 --debian $(BIN)/vm
+	cd test && go run ./cgroup2
+
+# What runs a program for arm64 here. Debian's qemu is unpacked and not installed.
+ifneq ($(shell go env GOHOSTARCH),arm64)
+ARM64 = $(or $(shell command -v qemu-aarch64-static),$(BIN)/vm/qemu-user/usr/bin/qemu-aarch64-static)
+endif
+$(BIN)/vm/qemu-user/usr/bin/qemu-aarch64-static:
+	mkdir -p $(BIN)/vm/qemu-user
+	[ "$$(id -u)" != 0 ] || apt-get -q update
+	cd $(BIN)/vm/qemu-user && apt-get -q download qemu-user-static && dpkg-deb -x qemu-user-static_*.deb . && rm qemu-user-static_*.deb
 
 .PHONY: test-arm64
-test-arm64: image-layout ## evictd for arm64, under qemu in user mode where this machine is none (downloads qemu from Debian's packages)
-	cd test && go run ./arm64 --binary $(BIN)/image/linux-arm64/evictd --version $(VERSION) --debian $(BIN)/vm
+test-arm64: image-layout $(ARM64) ## evictd for arm64, under qemu in user mode where this machine is none (downloads qemu from Debian's packages)
+	$(ARM64) $(BIN)/image/linux-arm64/evictd version | grep -E '^evictd $(VERSION) .* linux/arm64\)$$'
+	$(ARM64) $(BIN)/image/linux-arm64/evictd rank --snapshot cmd/evictd/testdata/rank/worker-1.json | diff cmd/evictd/testdata/rank/table.txt -
 
 # RUN=TestName runs some of all.
 .PHONY: e2e
@@ -219,7 +229,7 @@ e2e: needs-root test-runner node-build image-archive ## The shipped manifest on 
 .PHONY: e2e-cgroup2
 e2e-cgroup2: node-build image-archive ## The tests of make e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
 	cd test && run="$${RUN:-^($$(go test -tags e2e -list . ./e2e | grep '^Test' | paste -sd '|'))\$$}" \
-		&& go run ./cgroup2 --node --dir $(BIN)/cgroup2node --debian $(BIN)/vm --run "$$run"
+		&& go run ./cgroup2 --node --run "$$run"
 
 # SEED repeats the order of a run, ONLY=1,10 plays some scenarios of bench-incidents.
 .PHONY: soak

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -20,40 +19,35 @@ import (
 )
 
 type options struct {
-	dir     string // of everything that is built
-	debian  string // of the unpacked packages
-	repo    string
+	dir     string // of everything that is built, and of the output
+	repo    string // evictd's repository, for -node with everything built in bin
 	run     string
 	node    bool
-	inVM    bool
+	inVM    bool // this machine has no cgroup v2
 	timeout time.Duration
 }
+
+// debianDir is where the kernel and the programs of Debian are kept.
+const debianDir = "../bin/vm"
 
 func main() { os.Exit(measure.Run("test-cgroup2", run)) }
 
 func parse(arguments []string) (o options, err error) {
 	flags := flag.NewFlagSet("cgroup2", flag.ContinueOnError)
-	flags.StringVar(&o.dir, "dir", "", "where the disk and the test binaries are kept (default ../bin/cgroup2, with -node ../bin/cgroup2node)")
-	flags.StringVar(&o.debian, "debian", "../bin/vm", "where the kernel and the programs of Debian are kept")
-	flags.StringVar(&o.repo, "repo", "..", "evictd's repository, for -node with everything built in bin")
-	flags.StringVar(&o.run, "run", "", "the tests to run, as go test's -run")
+	flags.StringVar(&o.run, "run", ".", "the tests to run, as go test's -run")
 	flags.BoolVar(&o.node, "node", false, "the end-to-end tests, on a whole node")
-	flags.BoolVar(&o.inVM, "vm", false, "use the virtual machine also where this machine has cgroup v2")
-	flags.DurationVar(&o.timeout, "timeout", 0, "how long the tests may take (default 10m, with -node 90m)")
 	if err = flags.Parse(arguments); err != nil {
 		return o, err
 	}
-	o.run = cmp.Or(o.run, ".")
-	o.inVM = o.inVM || !vm.HasCgroup2()
+	name := "cgroup2"
+	o.inVM, o.timeout = !vm.HasCgroup2(), 10*time.Minute
 	if o.node {
-		o.dir, o.timeout = cmp.Or(o.dir, "../bin/cgroup2node"), cmp.Or(o.timeout, 90*time.Minute)
+		name, o.timeout = "cgroup2node", 90*time.Minute
 	}
-	o.dir, o.timeout = cmp.Or(o.dir, "../bin/cgroup2"), cmp.Or(o.timeout, 10*time.Minute)
-	for _, dir := range []*string{&o.dir, &o.repo} {
-		if *dir, err = filepath.Abs(*dir); err != nil {
-			return o, err
-		}
+	if o.repo, err = filepath.Abs(".."); err != nil {
+		return o, fmt.Errorf("finding the repository: %w", err)
 	}
+	o.dir = filepath.Join(o.repo, "bin", name)
 	return o, os.MkdirAll(o.dir, 0o750)
 }
 
@@ -73,7 +67,7 @@ func run(ctx context.Context, arguments []string) error {
 
 // boot runs the tests in a virtual machine whose files prepare makes.
 func boot(ctx context.Context, o options, r *vm.Report, memory string, prepare func(vm.Machine, vm.Debian) error) error {
-	machine, debian, err := vm.New(ctx, o.debian, o.dir, memory)
+	machine, debian, err := vm.New(ctx, debianDir, o.dir, memory)
 	if err == nil {
 		err = prepare(machine, debian)
 	}
@@ -86,14 +80,14 @@ func boot(ctx context.Context, o options, r *vm.Report, memory string, prepare f
 	return machine.Boot(ctx, r)
 }
 
-// reported runs tests whose output goes to a report, and prints it at the end.
-func reported(o options, title, prefix string, expected []string, tests func(*vm.Report) error) error {
-	report, err := vm.NewReport(filepath.Join(o.dir, "output.log"), title, prefix, expected)
+// reported runs tests whose output goes to a report, and judges them at the end.
+func reported(o options, prefix string, expected []string, tests func(*vm.Report) error) error {
+	report, err := vm.NewReport(filepath.Join(o.dir, "output.log"), prefix, expected)
 	if err != nil {
 		return err
 	}
 	defer report.Close() //nolint:errcheck // a log
-	return errors.Join(tests(report), report.Print())
+	return errors.Join(tests(report), report.Judge())
 }
 
 // build builds the tests of a package.

@@ -40,7 +40,7 @@ func onNode(ctx context.Context, o options) error {
 	if available, err := node.MemoryAvailable(); err != nil || available>>20 < memoryMiB {
 		return errors.Join(err, fmt.Errorf("it needs %d MiB of memory, and %d are available", memoryMiB, available>>20))
 	}
-	return reported(o, "A node on cgroup v2", "", nil, func(r *vm.Report) error {
+	return reported(o, "", nil, func(r *vm.Report) error {
 		return boot(ctx, o, r, fmt.Sprintf("%dM", memoryMiB), func(m vm.Machine, debian vm.Debian) error { return packNode(ctx, o, m, debian) })
 	})
 }

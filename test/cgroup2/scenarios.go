@@ -53,7 +53,7 @@ func scenarios(ctx context.Context, o options) error {
 		return fmt.Errorf("-run: %w", err)
 	}
 	expected := slices.DeleteFunc(names(), func(name string) bool { return !asked.MatchString(name) })
-	return reported(o, "cgroup v2", prefix, expected, func(r *vm.Report) error {
+	return reported(o, prefix, expected, func(r *vm.Report) error {
 		if !o.inVM {
 			return here(ctx, o, suites, r)
 		}

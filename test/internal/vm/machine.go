@@ -23,7 +23,6 @@ type Machine struct {
 	Initramfs string // made by [Tree.Initramfs]
 	Disk      string // a file, /dev/vda: made by [Tree.Disk] or [EmptyDisk]
 	Memory    string // as qemu writes it: 1G
-	Append    string // to the kernel's command line; "" is nothing
 }
 
 // New returns a machine with Debian's kernel, and the packages that it is from. Packages is the
@@ -53,7 +52,7 @@ func (m Machine) Boot(ctx context.Context, r *Report) error {
 		"q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", m.Memory,
 		"-nodefaults", "-nic", "none", "-display", "none", "-serial", "stdio", "-no-reboot",
 		"-kernel", m.Kernel.image, "-initrd", m.Initramfs,
-		"-append", "console=ttyS0 quiet loglevel=1 panic=-1 psi=1 "+m.Append,
+		"-append", "console=ttyS0 quiet loglevel=1 panic=-1 psi=1",
 		"-drive", "if=virtio,format=raw,cache=unsafe,file="+m.Disk)
 	qemu.Stdout, qemu.Stderr = r, os.Stderr
 	fmt.Printf("Booting %s under qemu, in software; no network.\n", filepath.Base(m.Kernel.image))
@@ -63,9 +62,9 @@ func (m Machine) Boot(ctx context.Context, r *Report) error {
 		return fmt.Errorf("the virtual machine was ended before the tests were: %w", ctx.Err())
 	case err != nil:
 		return fmt.Errorf("qemu: %w", err)
-	case r.exit == "":
+	case r.exit() == "":
 		return errors.New("the virtual machine ended before the tests did")
-	case r.exit != "0":
+	case r.exit() != "0":
 		return errors.New("the tests failed")
 	}
 	return nil

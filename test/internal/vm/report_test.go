@@ -27,7 +27,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := NewReport(filepath.Join(t.TempDir(), "log"), "tests", test.prefix, test.expected)
+			r, err := NewReport(filepath.Join(t.TempDir(), "log"), test.prefix, test.expected)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,7 +36,7 @@ func TestReport(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			switch err := r.Print(); {
+			switch err := r.Judge(); {
 			case test.want == "" && err != nil:
 				t.Errorf("the error is %v, want none", err)
 			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
