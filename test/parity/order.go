@@ -177,8 +177,9 @@ func (c *comparison) candidates(signal pressure.Signal, ranking *rank.Ranking, p
 	compared := make(map[string]*Pod, len(ranking.Candidates))
 	for i := range ranking.Candidates {
 		p := pods[ranking.Candidates[i].Pod.Name]
-		for reason := range c.state.reasons(p, signal) {
-			c.fault("evictd takes %s for a candidate, and it is protected: %s", p.Name, reason)
+		if reasons := c.state.reasons(p, signal); len(reasons) > 0 {
+			c.fault("evictd takes %s for a candidate, and it is protected: %v", p.Name, reasons)
+			continue
 		}
 		if p.fractional(signal) {
 			c.name(FractionOfByte)

@@ -2,9 +2,11 @@ package parity
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,9 +21,6 @@ type Options struct {
 	States int
 	// Ranker replaces evictd's own; nil for evictd's.
 	Ranker Ranker
-	// Failures is the number of unexplained differences after which to stop; 0 means at the
-	// first.
-	Failures int
 }
 
 // Result is the result of a run.
@@ -33,9 +32,15 @@ type Result struct {
 	Largest int
 	// Named counts the states in which a difference had an effect.
 	Named map[Difference]int
-	// Failed are the states with an unexplained difference, as they were generated.
-	Failed []*State
+	// Failed counts the states with an unexplained difference. Smallest is the smallest of them, nil for none, and
+	// Faults are its differences.
+	Failed   int
+	Smallest *State
+	Faults   []string
 }
+
+// enough is how many failed states are found before a run ends: many nodes are small, so that one of them is easy to read.
+const enough = 100
 
 // Run generates states and compares them, on every core.
 func Run(ctx context.Context, options Options) (*Result, error) {
@@ -57,9 +62,9 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 				}
 				mu.Lock()
 				result.add(state, report)
-				enough := len(result.Failed) > options.Failures
+				ended := result.Failed >= enough
 				mu.Unlock()
-				if enough {
+				if ended {
 					return nil
 				}
 			}
@@ -81,18 +86,35 @@ func (r *Result) add(state *State, report *Report) {
 		r.Named[d]++
 	}
 	if len(report.Unexplained) > 0 {
-		r.Failed = append(r.Failed, state)
+		r.Failed++
+		if r.Smallest == nil || state.size() < r.Smallest.size() {
+			r.Smallest, r.Faults = state, report.Unexplained
+		}
 	}
+}
+
+// size is how much of a state there is to read.
+func (s *State) size() int {
+	return len(s.Pods) + len(s.Readings) + len(s.Thresholds.Hard) + len(s.Thresholds.Soft)
 }
 
 // Print writes the result, with each difference and the number of states that had it.
 func (r *Result) Print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%d orders of %d pods in all\n%d states, %d unexplained differences\n",
-		r.Rankings, r.Pods, r.States, len(r.Failed))
+		r.Rankings, r.Pods, r.States, r.Failed)
 	for _, d := range Differences() {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "  %-20s %d\n", d, r.Named[d])
 		}
 	}
 	return err
+}
+
+// Explain returns the state as text, with its differences.
+func Explain(state *State, faults []string) (string, error) {
+	written, err := json.MarshalIndent(state, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("writing a state: %w", err)
+	}
+	return strings.Join(append([]string{string(written)}, faults...), "\n"), nil
 }

@@ -1,5 +1,5 @@
 // Command parity compares evictd's order with the kubelet's on generated node states, and
-// prints the smallest state with an unnamed difference.
+// prints the smallest of the states with an unnamed difference.
 package main
 
 import (
@@ -38,18 +38,17 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if len(result.Failed) > 0 {
-		smallest, faults := parity.Shrink(ctx, result.Failed[0], nil)
-		text, err := parity.Explain(smallest, faults)
+	if result.Failed > 0 {
+		text, err := parity.Explain(result.Smallest, result.Faults)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("the state of seed %d differs; the smallest like it:\n%s\n", result.Failed[0].Seed, text)
+		fmt.Printf("%d states differ; the smallest of them:\n%s\n", result.Failed, text)
 	}
 	if err := result.Print(os.Stdout); err != nil {
 		return err
 	}
-	if len(result.Failed) > 0 {
+	if result.Failed > 0 {
 		return errors.New("comparing: evictd and the kubelet differ without a name")
 	}
 	return nil
