@@ -32,6 +32,7 @@ type settings struct {
 	arms    []string
 	results string
 	commit  string
+	source  string // of the results, see [Result.Source]
 	page    string
 	table   bool
 	begins  time.Duration // no run begins later than that; 0 is no limit
@@ -49,6 +50,7 @@ func parse(arguments []string) (settings, error) {
 	arms := flags.String("arms", strings.Join(allArms(), ","), "arms to run")
 	flags.StringVar(&s.results, "results", "incidents", "folder of the results, one JSON file each")
 	flags.StringVar(&s.commit, "commit", "unknown", "commit of the code, for the results")
+	flags.StringVar(&s.source, "source", "", "commit of all that is measured, for the results; empty is unknown")
 	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table; empty prints it")
 	flags.BoolVar(&s.table, "table", false, "only make the table from the results")
 	flags.DurationVar(&s.begins, "begins", 0, "begin no run later than that after the start; 0 is no limit")
@@ -93,7 +95,7 @@ func (s *settings) choose(only string) error {
 	return nil
 }
 
-func run(ctx context.Context, arguments []string) (err error) {
+func run(ctx context.Context, arguments []string) error {
 	chosen, err := parse(arguments)
 	if err != nil {
 		return err
@@ -102,9 +104,6 @@ func run(ctx context.Context, arguments []string) (err error) {
 		return publish(&chosen)
 	}
 	b := &bench{Rig: rig.Rig{Started: time.Now()}, settings: chosen}
-	if b.machine.source, err = sourceOf(ctx); err != nil {
-		b.Say("The results will be of an unknown source: %v", err)
-	}
 	runs, publishes := b.series, publish
 	if chosen.soak > 0 {
 		runs, publishes = b.soak, func(*settings) error { return nil }

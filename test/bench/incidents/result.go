@@ -28,8 +28,8 @@ type Result struct {
 	// Commit is that of the benchmark, Evictd the version that evictd's binary tells.
 	Commit string `json:"commit"`
 	Evictd string `json:"evictd"`
-	// Source names all that is measured, see sourceOf: results with the same are one series. Empty is
-	// unknown.
+	// Source is the last commit that changed what is measured, as the Makefile has it: results with the same are one
+	// series. Empty is unknown.
 	Source string `json:"source"`
 	// Machine, Kernel and Kubernetes say where and on what it ran.
 	Machine    string `json:"machine"`
@@ -140,6 +140,9 @@ func readResults(dir string) ([]Result, error) {
 	return results, nil
 }
 
+// dirtyMark ends the name of a source with changes that are not committed.
+const dirtyMark = "-dirty"
+
 // same reports whether both results are of the same source, that is of one series. Results of
 // an unknown source, or of one with changes that are not committed, are a series each.
 func (r *Result) same(other *Result) bool {
@@ -159,11 +162,11 @@ func (b *bench) done(r *Result) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading an earlier result: %w", err)
 	}
-	return old.same(&Result{Source: b.machine.source}), nil
+	return old.same(&Result{Source: b.settings.source}), nil
 }
 
 // machine are the facts that are the same for all runs.
-type machine struct{ kernel, kubernetes, evictd, source string }
+type machine struct{ kernel, kubernetes, evictd string }
 
 // shares returns the shares of the machine's CPU time that were not idle, and that were stolen, in per cent.
 func shares(c measure.MachineCPU) (busy, steal float64) {
@@ -177,7 +180,7 @@ func shares(c measure.MachineCPU) (busy, steal float64) {
 
 // describe fills in where and on what a run was.
 func (b *bench) describe(r *Result) {
-	r.Source = b.machine.source
-	r.Commit, r.Evictd, r.Kernel, r.Kubernetes = b.settings.commit, b.machine.evictd, b.machine.kernel, b.machine.kubernetes
+	r.Source, r.Commit, r.Evictd = b.settings.source, b.settings.commit, b.machine.evictd
+	r.Kernel, r.Kubernetes = b.machine.kernel, b.machine.kubernetes
 	r.Machine, _, _ = strings.Cut(measure.Machine(), "; load")
 }
