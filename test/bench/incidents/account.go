@@ -29,7 +29,6 @@ type cause struct {
 type life struct {
 	app, name string
 	request   int64 // of memory, in bytes
-	grace     time.Duration
 	preStop   bool
 	started   time.Time // of the first container; zero before it runs
 	finished  time.Time // the end of the last container; zero while it runs

@@ -119,9 +119,6 @@ func newLife(pod *corev1.Pod) *life {
 		l.request += c.Resources.Requests.Memory().Value()
 		l.preStop = l.preStop || (c.Lifecycle != nil && c.Lifecycle.PreStop != nil)
 	}
-	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil {
-		l.grace = time.Duration(*g) * time.Second
-	}
 	return l
 }
 

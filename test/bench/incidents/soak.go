@@ -118,7 +118,7 @@ func (s *soak) round(ctx context.Context, number int) error {
 			return fmt.Errorf("replacing evictd's pod: %w", err)
 		}
 	}
-	return s.vitals.take(ctx, s.Node, s.log.lines)
+	return s.vitals.take(ctx, s.Node)
 }
 
 func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }

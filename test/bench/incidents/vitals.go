@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,12 +23,8 @@ type figure struct {
 	most float64
 }
 
-// logLines is the figure that no metric has.
-const logLines = "log lines of a round"
-
 // figures returns those that are followed. The heap is collected rarely on a calm node, so that its size between
 // two collections says little: a leak of a mebibyte in a run would be seen in the memory of the process too.
-// The log of a round depends on its scenario, and has no limit.
 func figures() []figure {
 	return []figure{
 		{"resident memory (MiB)", "process_resident_memory_bytes", 1.0 / mebibyte, 8},
@@ -37,42 +32,36 @@ func figures() []figure {
 		{"open descriptors", "process_open_fds", 1, 4},
 		{"goroutines", "go_goroutines", 1, 4},
 		{"threads", "go_threads", 1, 6},
-		{logLines, "", 1, math.Inf(1)},
 	}
 }
 
 // vitals are the figures of evictd's last process, taken while the node is calm.
 type vitals struct {
 	started float64 // when the process started, as it says itself, in Unix seconds
-	lines   int     // of its log so far
 	hours   []float64
 	values  map[string][]float64
 	first   time.Time
 }
 
-// take adds what evictd reports now, and how many lines its log has. A new process begins anew, without its first
-// report: it is still warming up.
-func (v *vitals) take(ctx context.Context, n *node.Node, lines int) error {
+// take adds what evictd reports now. A new process begins anew, without its first report: it is still warming up.
+func (v *vitals) take(ctx context.Context, n *node.Node) error {
 	families, err := n.Metrics(ctx)
 	if err != nil {
 		return fmt.Errorf("following evictd's own use: %w", err)
 	}
 	started, _ := families.Sum("process_start_time_seconds")
 	if started != v.started {
-		*v = vitals{started: started, lines: lines, first: time.Now(), values: map[string][]float64{}}
+		*v = vitals{started: started, first: time.Now(), values: map[string][]float64{}}
 		return nil
 	}
 	for _, f := range figures() {
 		value, there := families.Sum(f.metric)
-		if f.name == logLines {
-			value, there = float64(lines-v.lines), true
-		}
 		if !there {
 			return fmt.Errorf("following evictd's own use: /metrics has no %s", f.metric)
 		}
 		v.values[f.name] = append(v.values[f.name], value*f.per)
 	}
-	v.hours, v.lines = append(v.hours, time.Since(v.first).Hours()), lines
+	v.hours = append(v.hours, time.Since(v.first).Hours())
 	return nil
 }
 
@@ -120,7 +109,6 @@ func (v *vitals) print(out io.Writer) error {
 type logbook struct {
 	before []string // the IDs of incidents that the processes before have begun and not ended
 	open   []string // those of all processes so far
-	lines  int      // of the last process
 }
 
 // read reads the log of the running process.
@@ -134,7 +122,7 @@ func (l *logbook) read(ctx context.Context, n *node.Node) error {
 
 // take takes all that the running process has written.
 func (l *logbook) take(text string) {
-	l.open, l.lines = slices.Clone(l.before), strings.Count(text, "\n")
+	l.open = slices.Clone(l.before)
 	for line := range strings.Lines(text) {
 		var read struct {
 			Message  string `json:"msg"`
