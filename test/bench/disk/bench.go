@@ -49,9 +49,12 @@ func (b *bench) ways() []way {
 	}
 }
 
+// budget is the default, in cores.
+const budget = 0.2
+
 // warm measures each way several times, alternating, after one unmeasured round.
 func (b *bench) warm(ctx context.Context) error {
-	ways := append(b.ways(), way{fmt.Sprintf("evictd, budget %g cores", b.settings.budget), b.walk(b.settings.budget)})
+	ways := append(b.ways(), way{fmt.Sprintf("evictd, budget %g cores", budget), b.walk(budget)})
 	if _, err := b.du(ctx); err != nil {
 		return err
 	}
@@ -200,17 +203,3 @@ func fastest(costs []cost) time.Duration {
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) }
-
-// statfs prints the cost of one read of the filesystem's free space.
-func (b *bench) statfs() error {
-	const times = 100_000
-	var raw unix.Statfs_t
-	began := time.Now()
-	for range times {
-		if err := unix.Statfs(b.volume.root, &raw); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Printf("\none statfs: %s\n", time.Since(began)/times)
-	return err
-}

@@ -22,13 +22,12 @@ type settings struct {
 	files  int
 	rounds int
 	cold   int
-	budget float64
 }
 
 func main() { os.Exit(measure.Run("disk", run)) }
 
 func parse(arguments []string) (settings, error) {
-	const pods, files, rounds, cold, budget = 110, 1_000_000, 5, 3, 0.2
+	const pods, files, rounds, cold = 110, 1_000_000, 5, 3
 	var s settings
 	flags := flag.NewFlagSet("disk", flag.ContinueOnError)
 	flags.StringVar(&s.dir, "dir", os.TempDir(), "where the tree is made, on a real disk with 6 GB free")
@@ -36,12 +35,11 @@ func parse(arguments []string) (settings, error) {
 	flags.IntVar(&s.files, "files", files, "files of all pods together")
 	flags.IntVar(&s.rounds, "rounds", rounds, "warm measurements of each; their median is shown")
 	flags.IntVar(&s.cold, "cold", cold, "cold measurements of each; none without root")
-	flags.Float64Var(&s.budget, "budget", budget, "cores, for the walk within a budget")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
 	}
-	if s.pods < 1 || s.files < s.pods*partsOfPod || s.rounds < 1 || s.budget <= 0 {
-		return s, fmt.Errorf("at least one pod, %d files for each, one round and a budget", partsOfPod)
+	if s.pods < 1 || s.files < s.pods*partsOfPod || s.rounds < 1 {
+		return s, fmt.Errorf("at least one pod, %d files for each, and one round", partsOfPod)
 	}
 	if os.Geteuid() != 0 {
 		s.cold = 0
@@ -73,8 +71,5 @@ func run(ctx context.Context, arguments []string) (err error) {
 	if err := b.coldly(ctx); err != nil {
 		return err
 	}
-	if err := b.table(); err != nil {
-		return err
-	}
-	return b.statfs()
+	return b.table()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,12 +50,15 @@ func plant(ctx context.Context, root string, pods, files int) (*node, error) {
 			share++
 		}
 		inLayer, inVolume := int(float64(share)*layerShare), int(float64(share)*volumeShare)
-		for dir, count := range map[string]int{
+		for dir, part := range map[string]int{
 			layer: inLayer,
 			"/var/lib/kubelet/pods/" + uid + "/volumes/kubernetes.io~empty-dir/cache": inVolume,
 			"/var/log/pods/bench_" + n.pods[i].Name + "_" + uid:                       share - inLayer - inVolume,
 		} {
-			made, err := fill(filepath.Join(root, dir), count)
+			if err := fill(filepath.Join(root, dir), part); err != nil {
+				return nil, err
+			}
+			made, err := count(filepath.Join(root, dir))
 			if err != nil {
 				return nil, err
 			}
@@ -72,11 +76,10 @@ func plant(ctx context.Context, root string, pods, files int) (*node, error) {
 	return n, nil
 }
 
-// fill creates files, and returns how many inodes that used.
-func fill(dir string, files int) (int64, error) {
-	inodes := int64(1)
+// fill creates files.
+func fill(dir string, files int) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return 0, err
+		return err
 	}
 	data := make([]byte, oneBlock)
 	at := ""
@@ -84,36 +87,26 @@ func fill(dir string, files int) (int64, error) {
 		if i%filesInDir == 0 {
 			k := i / filesInDir
 			at = filepath.Join(dir, fmt.Sprintf("lib-%d", k/(dirsInDir*dirsInDir)), fmt.Sprintf("module-%d", k/dirsInDir), fmt.Sprintf("dir-%d", k))
-			made, err := newDirs(dir, at)
-			if err != nil {
-				return 0, err
+			if err := os.MkdirAll(at, 0o750); err != nil {
+				return err
 			}
-			inodes += made
 		}
 		content := data[:0]
 		if i%everyWithData == 0 {
 			content = data
 		}
 		if err := os.WriteFile(filepath.Join(at, fmt.Sprintf("some-file-%d.txt", i)), content, 0o600); err != nil {
-			return 0, err
+			return err
 		}
-		inodes++
 	}
-	return inodes, nil
+	return nil
 }
 
-// newDirs creates a directory with its parents up to the top, and counts the new ones.
-func newDirs(top, dir string) (int64, error) {
-	if dir == top {
-		return 0, nil
-	}
-	above, err := newDirs(top, filepath.Dir(dir))
-	if err != nil {
-		return 0, err
-	}
-	err = os.Mkdir(dir, 0o750)
-	if os.IsExist(err) {
-		return above, nil
-	}
-	return above + 1, err
+// count returns how many inodes a folder has, with its own.
+func count(dir string) (inodes int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error {
+		inodes++
+		return err
+	})
+	return inodes, err
 }
