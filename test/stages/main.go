@@ -55,9 +55,9 @@ func run(ctx context.Context, arguments []string, out io.Writer) (good bool, err
 	if err = flags.Parse(arguments); err != nil {
 		return false, err
 	}
-	repository, err := repositoryDir()
+	repository, err := os.Getwd() // with the Makefile
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("finding the Makefile: %w", err)
 	}
 	outer := os.Getenv(resultsVariable)
 	all, err := runAll(ctx, repository, outer, flags.Args(), out)
@@ -75,22 +75,6 @@ func run(ctx context.Context, arguments []string, out io.Writer) (good bool, err
 		}
 	}
 	return !slices.ContainsFunc(all, func(s stage) bool { return s.failed }), nil
-}
-
-// repositoryDir finds the Makefile: in the working directory or above it.
-func repositoryDir() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the Makefile: %w", err)
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "Makefile")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("finding the Makefile: none in or above %s", start)
-		}
-	}
 }
 
 // runAll runs the targets. After an interrupt each that is left fails at once, and the table says so.

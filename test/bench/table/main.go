@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,36 +77,23 @@ func run(in io.Reader, out io.Writer) error {
 	return show(out, results)
 }
 
-// parse reads a line such as
+// benchmark is a line such as
 //
 //	BenchmarkJudge-2   139783   401.6 ns/op   0 B/op   0 allocs/op
 //
-// with other units between.
+// with other units between, and the number of CPUs behind the name.
+var benchmark = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op.*?\s(\d+) B/op\s+(\d+) allocs/op`)
+
+// parse reads a line of a benchmark.
 func parse(line string) (result, bool) {
-	fields := strings.Fields(line)
-	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+	found := benchmark.FindStringSubmatch(line)
+	if found == nil {
 		return result{}, false
 	}
-	name, _ := strings.CutPrefix(fields[0], "Benchmark")
-	if cut := strings.LastIndexByte(name, '-'); cut > 0 {
-		name = name[:cut] // the number of CPUs
-	}
-	r, found := result{name: name, allocs: -1}, false
-	for i := 2; i+1 < len(fields); i += 2 {
-		value, err := strconv.ParseFloat(fields[i], 64)
-		if err != nil {
-			return r, false
-		}
-		switch fields[i+1] {
-		case "ns/op":
-			r.time, found = time.Duration(value), true
-		case "B/op":
-			r.bytes = int64(value)
-		case "allocs/op":
-			r.allocs = int64(value)
-		}
-	}
-	return r, found && r.allocs >= 0
+	took, slow := strconv.ParseFloat(found[2], 64)
+	bytes, many := strconv.ParseInt(found[3], 10, 64)
+	allocs, more := strconv.ParseInt(found[4], 10, 64)
+	return result{name: found[1], time: time.Duration(took), bytes: bytes, allocs: allocs}, errors.Join(slow, many, more) == nil
 }
 
 func show(out io.Writer, results []result) error {

@@ -23,25 +23,12 @@ func (s *size) String() string { return strconv.FormatInt(int64(*s), 10) }
 
 // Set implements flag.Value.
 func (s *size) Set(text string) error {
-	number, factor := text, int64(1)
-	for i, suffix := range []string{"Ki", "Mi", "Gi", "Ti", "k", "M", "G", "T"} {
-		trimmed, found := strings.CutSuffix(text, suffix)
-		if !found {
-			continue
-		}
-		const letters = 4
-		base := int64(1024)
-		if i >= letters {
-			base = 1000
-		}
-		for range i%letters + 1 {
-			factor *= base
-		}
-		number = trimmed
-		break
-	}
+	number := strings.TrimRight(text, "kKMGTi")
+	factor, known := map[string]int64{
+		"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
+	}[text[len(number):]]
 	value, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || value < 0 || value > int64(1<<62)/factor {
+	if err != nil || !known || value < 0 || value > int64(1<<62)/factor {
 		return fmt.Errorf("parsing size %q: want a number with Ki, Mi, Gi, Ti, k, M, G, T or nothing", text)
 	}
 	*s = size(value * factor)
