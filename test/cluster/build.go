@@ -36,8 +36,8 @@ func Missing(binDir string, node bool) []string {
 	return slices.DeleteFunc(binaries(node), func(name string) bool { return isFile(filepath.Join(binDir, name)) })
 }
 
-// DefaultBinDir is bin/cluster in the repository that holds the working directory.
-func DefaultBinDir() (string, error) {
+// defaultBinDir is bin/cluster in the repository that holds the working directory.
+func defaultBinDir() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("finding the cluster's binaries: %w", err)

@@ -49,7 +49,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err = checkBuilt(options.BinDir, options.Node); err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: options.Dir, options: options, wait: readyTimeout * time.Duration(max(options.Patience, 1))}
+	c := &Cluster{dir: options.Dir, options: options, wait: Patiently(readyTimeout)}
 	if c.made, err = emptyFolder(options.Dir); err != nil {
 		return nil, err
 	}
@@ -63,8 +63,8 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// emptyFolder creates the directory, and returns whether it did. It may contain only the
-// logs of an earlier cluster: everything in it is deleted when the cluster stops.
+// emptyFolder creates the directory, and returns whether it did. Everything in it is deleted when the cluster stops:
+// one that is there must be empty.
 func emptyFolder(dir string) (made bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -73,12 +73,10 @@ func emptyFolder(dir string) (made bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("looking into the folder: %w", err)
 	}
-	for _, entry := range entries {
-		if entry.Name() != logsFolder {
-			return false, fmt.Errorf("starting in %s: the folder is not empty: it holds %s", dir, entry.Name())
-		}
+	if len(entries) > 0 {
+		return false, fmt.Errorf("starting in %s: the folder is not empty: it holds %s", dir, entries[0].Name())
 	}
-	return false, os.RemoveAll(filepath.Join(dir, logsFolder))
+	return false, nil
 }
 
 const logsFolder = "logs"
@@ -156,7 +154,7 @@ func (c *Cluster) StartProcess(ctx context.Context, name string) error {
 		return err
 	}
 	if name == kubeletName {
-		return c.join(ctx, c.options.NodeName)
+		return c.join(ctx)
 	}
 	return nil
 }
@@ -175,7 +173,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = c.writeIdentities(at, c.options.NodeName); err != nil {
+	if err = c.writeIdentities(at); err != nil {
 		return err
 	}
 	if c.options.Node {
@@ -232,15 +230,12 @@ func (c *Cluster) removeFiles() error {
 		return fmt.Errorf("looking into the folder: %w", err)
 	}
 	for _, entry := range entries {
-		if entry.Name() == logsFolder && c.options.KeepLogs {
-			continue
-		}
 		if err := os.RemoveAll(c.path(entry.Name())); err != nil {
 			return fmt.Errorf("deleting %s: %w", entry.Name(), err)
 		}
 	}
 	if c.made {
-		_ = os.Remove(c.dir) // stays when the logs are kept
+		return os.RemoveAll(c.dir)
 	}
 	return nil
 }

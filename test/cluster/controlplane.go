@@ -80,7 +80,7 @@ func chooseEndpoints(ctx context.Context, node bool) (endpoints, error) {
 }
 
 // writeIdentities makes every key, certificate and kubeconfig of the cluster.
-func (c *Cluster) writeIdentities(at endpoints, nodeName string) error {
+func (c *Cluster) writeIdentities(at endpoints) error {
 	pki := c.path("pki")
 	ca, err := NewAuthority(pki)
 	if err != nil {
@@ -93,10 +93,10 @@ func (c *Cluster) writeIdentities(at endpoints, nodeName string) error {
 			at.apiserver, at.serviceIP, loopback, "localhost",
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}},
-		localHost:      {User: "localhost", Hosts: []string{loopback, "localhost", nodeName}},
+		localHost:      {User: "localhost", Hosts: []string{loopback, "localhost", NodeName}},
 		adminUser:      {User: "admin", Groups: []string{privilegedGroup}},
 		kubeletClient:  {User: "kube-apiserver-kubelet-client", Groups: []string{privilegedGroup}},
-		kubeletUser:    {User: "system:node:" + nodeName, Groups: []string{"system:nodes"}},
+		kubeletUser:    {User: "system:node:" + NodeName, Groups: []string{"system:nodes"}},
 		controllerUser: {User: "system:kube-controller-manager"},
 		schedulerUser:  {User: "system:kube-scheduler"},
 	}

@@ -1,9 +1,13 @@
 package cluster
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -41,4 +45,18 @@ func loadKubeconfig(path string) (*rest.Config, error) {
 	}
 	config.QPS = -1
 	return config, nil
+}
+
+// Kubectl runs the real kubectl as the administrator, with that input, and returns what it prints. The error has what it
+// complains of.
+func (c *Cluster) Kubectl(ctx context.Context, input string, arguments ...string) (string, error) {
+	arguments = append([]string{"--kubeconfig", c.Kubeconfig()}, arguments...)
+	command := exec.CommandContext(ctx, filepath.Join(c.options.BinDir, "kubectl"), arguments...) //nolint:gosec // what build.sh built
+	var complaints bytes.Buffer
+	command.Stdin, command.Stderr = strings.NewReader(input), &complaints
+	output, err := command.Output()
+	if err != nil {
+		return string(output), fmt.Errorf("running kubectl %s: %w: %s", strings.Join(arguments[2:], " "), err, complaints.String())
+	}
+	return string(output), nil
 }

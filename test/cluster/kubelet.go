@@ -28,7 +28,7 @@ func (c *Cluster) kubelet(at endpoints, options Options) (*component, error) {
 		name: kubeletName, inNode: true, probe: fmt.Sprintf("http://%s:%d/healthz", loopback, at.kubeletz),
 		arguments: []string{
 			"--config=" + file, "--kubeconfig=" + c.path("config", kubeletUser+".kubeconfig"),
-			"--root-dir=" + kubeletRoot, "--hostname-override=" + options.NodeName,
+			"--root-dir=" + kubeletRoot, "--hostname-override=" + NodeName,
 			// With an external cloud provider the kubelet does not set the node's addresses:
 			// it would refuse to report a loopback address itself.
 			"--cloud-provider=external",
@@ -96,14 +96,14 @@ func (c *Cluster) kubeletConfig(at endpoints, cgroupRoot string, evictionHard ma
 
 // join acts as a cloud provider: it reports the node's address and removes the taint that
 // waits for that. Then it waits until the node is Ready and accepts pods.
-func (c *Cluster) join(ctx context.Context, name string) error {
+func (c *Cluster) join(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.rest)
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	var last error
 	err = pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
-		node, missing := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		node, missing := client.CoreV1().Nodes().Get(ctx, NodeName, metav1.GetOptions{})
 		if last = missing; last == nil {
 			last = admit(ctx, client, node)
 		}
@@ -112,7 +112,7 @@ func (c *Cluster) join(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("waiting for the node to be ready: %w%s", errors.Join(err, last), c.tail(kubeletName))
 	}
-	say(c.options.Log, "Node %s is ready.", name)
+	say(c.options.Log, "Node %s is ready.", NodeName)
 	return nil
 }
 

@@ -179,7 +179,7 @@ func (c *Cluster) startNode(ctx context.Context, at endpoints) error {
 	if err := c.startComponent(ctx, kubelet); err != nil {
 		return err
 	}
-	return c.join(ctx, c.options.NodeName)
+	return c.join(ctx)
 }
 
 // endContainers ends the kubelet, then the containers and their shims. None of

@@ -6,11 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 )
 
-// DefaultNodeName is the default of Options.NodeName.
-const DefaultNodeName = "evictd-node"
+// NodeName is the node's name.
+const NodeName = "evictd-node"
 
 // PauseImage is the reference of the pause image that every node has. It is the test
 // workload, which without arguments only waits for SIGTERM.
@@ -18,15 +17,14 @@ const PauseImage = "localhost/evictd/pause:test"
 
 // Options configure [Start]. Only Dir is required.
 type Options struct {
-	// Dir is the cluster's directory. It is created if missing and must be empty, but for logs of an
-	// earlier cluster. Everything that the cluster writes is below it.
+	// Dir is the cluster's directory. It is created if missing and must be empty. Everything that the cluster
+	// writes is below it.
 	Dir string
-	// BinDir holds the binaries that build.sh made; empty is [DefaultBinDir].
+	// BinDir holds the binaries that build.sh made; empty is bin/cluster in the repository that holds
+	// the working directory.
 	BinDir string
 	// Node adds a scheduler and a node to the control plane. It needs root.
 	Node bool
-	// NodeName is the node's name; empty is [DefaultNodeName].
-	NodeName string
 	// EvictionHard holds the kubelet's own hard thresholds. Nil is only memory.available at
 	// 1Mi, so that evictd acts first.
 	EvictionHard map[string]string
@@ -40,24 +38,19 @@ type Options struct {
 	// AuditPolicy is the API server's audit policy as YAML; empty logs every completed
 	// request with its metadata, evictions with their body.
 	AuditPolicy string
-	// Patience is how many times longer than usual to wait until a component is ready, on a
-	// slow machine; 0 is 1.
-	Patience int
-	// KeepLogs leaves Dir/logs behind when the cluster stops or fails to start.
-	KeepLogs bool
 	// Log receives the progress in plain sentences; nil discards it.
 	Log io.Writer
 }
-
-// nodeNamePattern is a DNS label: the name also becomes part of file names and a certificate.
-const nodeNamePattern = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
 
 func (o Options) complete() (Options, error) {
 	if o.Dir == "" {
 		return o, errors.New("checking options: Dir is empty")
 	}
+	if _, err := patience(); err != nil {
+		return o, err
+	}
 	if o.BinDir == "" {
-		dir, err := DefaultBinDir()
+		dir, err := defaultBinDir()
 		if err != nil {
 			return o, err
 		}
@@ -69,12 +62,6 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("resolving folder %s: %w", *dir, err)
 		}
 		*dir = absolute
-	}
-	if o.NodeName == "" {
-		o.NodeName = DefaultNodeName
-	}
-	if !regexp.MustCompile(nodeNamePattern).MatchString(o.NodeName) {
-		return o, fmt.Errorf("checking options: node name %q is not a DNS label", o.NodeName)
 	}
 	if o.EvictionHard == nil {
 		o.EvictionHard = map[string]string{"memory.available": "1Mi"}

@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -76,10 +75,8 @@ func run(ctx context.Context, arguments []string) error {
 // manifest applies the shipped manifest. Its DaemonSet goes before there is a node: without a kubelet the
 // agents' pods are made here.
 func (b *bench) manifest(ctx context.Context) error {
-	kubectl := exec.CommandContext(ctx, filepath.Join(os.Getenv("EVICTD_CLUSTER_BIN"), "kubectl"), //nolint:gosec // the Makefile built it
-		"--kubeconfig="+b.cluster.Kubeconfig(), "apply", "-f", "../deploy/daemonset.yaml")
-	if output, err := kubectl.CombinedOutput(); err != nil {
-		return fmt.Errorf("applying the shipped manifest: %w: %s", err, output)
+	if _, err := b.cluster.Kubectl(ctx, "", "apply", "-f", "../deploy/daemonset.yaml"); err != nil {
+		return err
 	}
 	return b.client.AppsV1().DaemonSets(evictdtest.AccountName).Delete(ctx, evictdtest.AccountName, metav1.DeleteOptions{})
 }

@@ -39,17 +39,13 @@ func run(m *testing.M) (code int, err error) {
 	if err = os.Chdir(".."); err != nil { // the paths of the package chart are those of its folder
 		return 1, err
 	}
-	patience, err := cluster.Patience()
-	if err != nil {
-		return 1, err
-	}
 	dir, err := os.MkdirTemp("", "evictd-chart-")
 	if err != nil {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
 	started, err = cluster.Start(context.Background(), cluster.Options{
-		Dir: filepath.Join(dir, "cluster"), BinDir: bin, Patience: patience, Log: os.Stderr,
+		Dir: filepath.Join(dir, "cluster"), BinDir: bin, Log: os.Stderr,
 	})
 	if err != nil {
 		return 1, err

@@ -12,36 +12,24 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/measure"
 )
 
 // shared is the control plane of all tests of a program, each of which has its own namespace.
 var shared *cluster.Cluster //nolint:gochecknoglobals // of the program, set by Main
 
 // Main starts the control plane, runs the tests and returns the exit code.
-func Main(m *testing.M) int {
-	patience, err := cluster.Patience()
+func Main(m *testing.M) (code int) {
+	err := measure.OnCluster(context.Background(), "test", func(c *cluster.Cluster, _ string) error {
+		shared = c
+		code = m.Run()
+		return nil
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "evictd-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the folder for temporary files
-	shared, err = cluster.Start(ctx, cluster.Options{Dir: dir, BinDir: os.Getenv("EVICTD_CLUSTER_BIN"), Patience: patience, Log: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := shared.Stop(context.WithoutCancel(ctx)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	return m.Run()
+	return code
 }
 
 // Cluster returns the control plane of all tests.

@@ -1,12 +1,7 @@
 package evictdtest
 
 import (
-	"bytes"
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/eventually"
 )
 
@@ -155,20 +149,9 @@ func (w *World) Event(ctx context.Context, pod, reason string) string {
 // Kubectl runs the real kubectl as the administrator and returns what it prints.
 func (w *World) Kubectl(ctx context.Context, input string, arguments ...string) string {
 	w.T.Helper()
-	bin := os.Getenv("EVICTD_CLUSTER_BIN")
-	if bin == "" {
-		var err error
-		bin, err = cluster.DefaultBinDir()
-		w.Must(err)
-	}
-	command := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", shared.Kubeconfig()}, arguments...)...) //nolint:gosec // the tests' own
-	var complaints bytes.Buffer
-	command.Stdin, command.Stderr = strings.NewReader(input), &complaints
-	output, err := command.Output()
-	if err != nil {
-		w.T.Fatalf("kubectl %s: %v: %s", strings.Join(arguments, " "), err, complaints.String())
-	}
-	return string(output)
+	output, err := shared.Kubectl(ctx, input, arguments...)
+	w.Must(err)
+	return output
 }
 
 // Ship applies the documents of the shipped manifest of these kinds.

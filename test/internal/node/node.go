@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -35,8 +34,6 @@ type Files struct {
 	// ClusterBin holds the cluster's binaries, Image is evictd's docker-archive,
 	// Binary is evictd itself, Manifest the shipped manifest.
 	ClusterBin, Image, Binary, Manifest string
-	// patience is that of [cluster.Patiently].
-	patience int
 }
 
 // FilesFromEnvironment returns the paths that the Makefile passes on.
@@ -52,10 +49,6 @@ func FilesFromEnvironment() (Files, error) {
 		if _, err := os.Stat(path); path == "" || err != nil {
 			return f, fmt.Errorf("$%s=%q names nothing that is there: run it by make", name, path)
 		}
-	}
-	var err error
-	if f.patience, err = cluster.Patience(); err != nil {
-		return f, err
 	}
 	f.Manifest = filepath.Join(filepath.Dir(f.Binary), "..", "deploy", "daemonset.yaml")
 	return f, nil
@@ -82,7 +75,7 @@ func Start(ctx context.Context, files Files, log io.Writer, change ...func(*clus
 		return nil, fmt.Errorf("making the node's folder: %w", err)
 	}
 	options := cluster.Options{
-		Dir: dir, BinDir: files.ClusterBin, Node: true, Log: log, Patience: files.patience,
+		Dir: dir, BinDir: files.ClusterBin, Node: true, Log: log,
 		// An edit of the ConfigMap then reaches the pod in seconds; the default is a minute.
 		Kubelet: map[string]any{"syncFrequency": "3s"},
 	}
@@ -122,7 +115,7 @@ func (n *Node) Stop(ctx context.Context) error {
 }
 
 // Name is the node's name in the API.
-func (*Node) Name() string { return cluster.DefaultNodeName }
+func (*Node) Name() string { return cluster.NodeName }
 
 // HostPath returns the test's path, and the node's path, of a file below the root of the
 // node's own filesystem.
@@ -158,15 +151,9 @@ func SpaceAvailable(dir string) (int64, error) {
 	return int64(filesystem.Bavail) * filesystem.Bsize, nil //nolint:gosec // far below
 }
 
-// Kubectl runs the real kubectl.
+// Kubectl is [cluster.Cluster.Kubectl] without input.
 func (n *Node) Kubectl(ctx context.Context, arguments ...string) (string, error) {
-	arguments = append([]string{"--kubeconfig", n.Cluster.Kubeconfig()}, arguments...)
-	kubectl := filepath.Join(n.Files.ClusterBin, "kubectl")
-	output, err := exec.CommandContext(ctx, kubectl, arguments...).CombinedOutput() //nolint:gosec // the Makefile built it
-	if err != nil {
-		return string(output), fmt.Errorf("running kubectl: %w: %s", err, output)
-	}
-	return string(output), nil
+	return n.Cluster.Kubectl(ctx, "", arguments...)
 }
 
 // Deploy applies the shipped manifest unchanged and waits until evictd is ready.

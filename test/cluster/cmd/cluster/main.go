@@ -1,6 +1,6 @@
 // Command cluster runs the test cluster by hand, from the binaries of make node-build, until it is interrupted:
 //
-//	cluster [--control-plane] [--dir DIR] [--bin DIR] [--name NODE] [--keep-logs]
+//	cluster [--control-plane] [--dir DIR]
 //
 // It exits with 0 when all is well, 1 on a fault and 2 on wrong usage.
 package main
@@ -22,11 +22,7 @@ import (
 func main() {
 	options := cluster.Options{Log: os.Stderr}
 	flag.StringVar(&options.Dir, "dir", filepath.Join(os.TempDir(), "evictd-cluster"), "folder of all that the cluster writes")
-	bin, _ := cluster.DefaultBinDir() // without one the flag is needed, and Start says so
-	flag.StringVar(&options.BinDir, "bin", bin, "folder of binaries")
-	flag.StringVar(&options.NodeName, "name", cluster.DefaultNodeName, "name of the node")
 	controlPlane := flag.Bool("control-plane", false, "etcd, API server and controllers alone, without root")
-	flag.BoolVar(&options.KeepLogs, "keep-logs", false, "leave the logs behind when the cluster stops")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		flag.Usage()
@@ -55,8 +51,8 @@ func run(ctx context.Context, options cluster.Options) error {
 	}
 	_, err = fmt.Printf(`The cluster is ready after %s, and stops with this program.
   export KUBECONFIG=%s
-  %s get all --all-namespaces
-`, time.Since(begin).Round(time.Second/10), running.Kubeconfig(), filepath.Join(options.BinDir, "kubectl"))
+  ../../bin/cluster/kubectl get all --all-namespaces
+`, time.Since(begin).Round(time.Second/10), running.Kubeconfig())
 	if err == nil {
 		<-ctx.Done()
 	}
