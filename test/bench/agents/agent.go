@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/evictd/evictd/internal/acting"
@@ -22,9 +21,9 @@ import (
 
 // agent is a running evictd.
 type agent struct {
-	node    string
-	log     evictdtest.Log
-	command *exec.Cmd
+	*evictdtest.Process
+
+	node string
 }
 
 func nodeName(i int) string { return fmt.Sprintf("calm-%d", i) }
@@ -58,7 +57,7 @@ func (b *bench) start(ctx context.Context, agents int) error {
 	return nil
 }
 
-func (b *bench) startOne(i int) (err error) {
+func (b *bench) startOne(i int) error {
 	config := b.cluster.RESTConfig()
 	options := evictdtest.Options{
 		Host: b.host, Node: nodeName(i), Server: strings.TrimPrefix(config.Host, "https://"), CA: config.CAData, TokenFile: b.path(i, "token"),
@@ -66,35 +65,32 @@ func (b *bench) startOne(i int) (err error) {
 		// requests do not depend on it.
 		Settings: evictdtest.Thresholds + "dryRun: true\nsampling: {minInterval: 10s, maxInterval: 10s}\n",
 	}
-	a := &agent{node: nodeName(i)}
-	if a.command, err = options.Command(os.Getenv("EVICTD_BIN"), b.path(i, ""), "127.0.0.1:0"); err != nil {
+	const address = "127.0.0.1:0"
+	command, err := options.Command(os.Getenv("EVICTD_BIN"), b.path(i, ""), address)
+	if err != nil {
 		return err
 	}
-	a.command.Stderr = &a.log
-	if err = a.command.Start(); err != nil {
-		return fmt.Errorf("starting evictd: %w", err)
+	process, err := evictdtest.Run(command, address)
+	if err != nil {
+		return err
 	}
-	b.running = append(b.running, a)
+	b.running = append(b.running, &agent{process, nodeName(i)})
 	return nil
 }
 
-// end ends all agents as the kubelet does.
-func (b *bench) end() (faults error) {
+// end ends all agents, all at once.
+func (b *bench) end() error {
+	var ended errgroup.Group
 	for _, a := range b.running {
-		_ = a.command.Process.Signal(syscall.SIGTERM) // one that has ended is reported below
+		ended.Go(a.End)
 	}
-	for _, a := range b.running {
-		if err := a.command.Wait(); err != nil {
-			faults = errors.Join(faults, fmt.Errorf("the agent of %s ended with a fault: %w: %s", a.node, err, a.log.String()))
-		}
-	}
-	return faults
+	return ended.Wait()
 }
 
 // usedCPU is the CPU time of all agents since their starts.
 func (b *bench) usedCPU() (sum time.Duration, faults error) {
 	for _, a := range b.running {
-		used, err := measure.CPU(a.command.Process.Pid)
+		used, err := measure.CPU(a.PID())
 		sum, faults = sum+used, errors.Join(faults, err)
 	}
 	return sum, faults
@@ -118,7 +114,7 @@ func await(ctx context.Context, what string, since time.Time, agents []*agent, r
 	})
 	if err != nil {
 		return nil, fmt.Errorf("waiting until all agents %s: %d of %d do, and not that of %s: %w: %s",
-			what, len(took), len(agents), missing.node, err, missing.log.String())
+			what, len(took), len(agents), missing.node, err, missing.Log)
 	}
 	return took, nil
 }
@@ -131,7 +127,7 @@ func (b *bench) say(ctx context.Context, reason acting.Reason, do func() error) 
 	}
 	line := regexp.MustCompile(`"ts":"([^"]+)","msg":"evictd does not act","reason":"` + string(reason) + `"`)
 	return await(ctx, "say "+string(reason), since, b.running, func(a *agent) (at time.Time) {
-		for _, said := range line.FindAllStringSubmatch(a.log.String(), -1) {
+		for _, said := range line.FindAllStringSubmatch(a.Log.String(), -1) {
 			at, _ = time.Parse(time.RFC3339Nano, said[1]) // what is no time is not after the moment
 		}
 		return at

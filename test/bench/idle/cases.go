@@ -9,14 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 	"github.com/evictd/evictd/test/internal/measure"
-	"github.com/evictd/evictd/test/internal/pages"
 )
 
 // The budget of a node without pressure.
@@ -47,20 +45,19 @@ func cases() []one {
 
 func header() []string {
 	return []string{
-		"case", "ticks/s", "CPU, % of one core", "budget", "of it user + system (stat)", "CPU µs/tick",
+		"case", "ticks/s", "CPU, % of one core", "budget", "CPU µs/tick",
 		"VmRSS MiB", "of it anonymous", "VmHWM MiB", "budget", "requests to the API server",
 	}
 }
 
 // window is the result of one measurement.
-type window struct{ ticks, cpu, stat, rss, anon, peak, requests float64 }
+type window struct{ ticks, cpu, rss, anon, peak, requests float64 }
 
 // daemon is a running evictd.
 type daemon struct {
-	node    *idleNode
-	command *exec.Cmd
-	address string
-	log     bytes.Buffer
+	*evictdtest.Process
+
+	node *idleNode
 }
 
 // measure runs evictd for one case and returns its row.
@@ -69,7 +66,7 @@ func (n *idleNode) measure(ctx context.Context, each one) (row []string, err err
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, d.stop()) }()
+	defer func() { err = errors.Join(err, d.End()) }()
 	const warmUp = 30 * time.Second
 	if err := measure.Sleep(ctx, warmUp); err != nil {
 		return nil, err
@@ -86,7 +83,6 @@ func (n *idleNode) measure(ctx context.Context, each one) (row []string, err err
 	seconds := n.settings.window.Seconds()
 	ticks := median(func(w *window) float64 { return w.ticks })
 	cpu := median(func(w *window) float64 { return w.cpu })
-	stat := median(func(w *window) float64 { return w.stat })
 	rss := median(func(w *window) float64 { return w.rss })
 	anon := median(func(w *window) float64 { return w.anon })
 	peak := median(func(w *window) float64 { return w.peak })
@@ -99,7 +95,7 @@ func (n *idleNode) measure(ctx context.Context, each one) (row []string, err err
 	}
 	return []string{
 		each.name, fmt.Sprintf("%.1f", ticks/seconds), fmt.Sprintf("%.3f", share), cpuBudget,
-		fmt.Sprintf("%.2f", 100*stat/seconds), fmt.Sprintf("%.0f", 1e6*cpu/max(ticks, 1)),
+		fmt.Sprintf("%.0f", 1e6*cpu/max(ticks, 1)),
 		fmt.Sprintf("%.1f", rss), fmt.Sprintf("%.1f", anon), fmt.Sprintf("%.1f", peak), rssBudget, fmt.Sprintf("%.0f", requests),
 	}, nil
 }
@@ -111,7 +107,7 @@ func verdict(got, budget float64) string {
 	return fmt.Sprintf("≤ %v: MISSED", budget)
 }
 
-// start runs evictd with the shipped manifest's settings, in its own cgroup.
+// start runs evictd with the shipped manifest's settings.
 func (n *idleNode) start(ctx context.Context, each one) (*daemon, error) {
 	config := filepath.Join(n.dir, "evictd.yaml")
 	text := "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\ndryRun: true\n" + each.configuration
@@ -122,47 +118,28 @@ func (n *idleNode) start(ctx context.Context, each one) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{node: n, address: address}
-	d.command = exec.Command(os.Getenv("EVICTD_BIN"), "run", "--config="+config, "--node-name="+nodeName, //nolint:gosec,noctx // the Makefile built it; stop ends it
-		"--kubeconfig="+n.cluster.Kubeconfig(), "--kubepods-cgroup="+n.group+"/"+podsGroup,
-		"--host-root="+filepath.Join(n.dir, "host"), "--http-bind-address="+d.address)
-	d.command.Env = append(os.Environ(), "GOMEMLIMIT=56MiB")
-	d.command.Stderr = &d.log
-	if err = d.command.Start(); err != nil {
-		return nil, fmt.Errorf("starting evictd: %w", err)
+	command := exec.Command(os.Getenv("EVICTD_BIN"), "run", "--config="+config, "--node-name="+nodeName, //nolint:gosec,noctx // the Makefile built it; End ends it
+		"--kubeconfig="+n.cluster.Kubeconfig(), "--kubepods-cgroup="+n.group,
+		"--host-root="+filepath.Join(n.dir, "host"), "--http-bind-address="+address)
+	command.Env = append(os.Environ(), "GOMEMLIMIT=56MiB")
+	process, err := evictdtest.Run(command, address)
+	if err != nil {
+		return nil, err
 	}
-	for _, mount := range hierarchies() {
-		procs := filepath.Join(mount, n.group, "evictd", "cgroup.procs")
-		if err = os.WriteFile(procs, []byte(strconv.Itoa(d.command.Process.Pid)), 0o600); err != nil { //nolint:gosec // a cgroup of this program
-			return nil, errors.Join(fmt.Errorf("moving evictd into its cgroup: %w", err), d.stop())
-		}
+	err = eventually.Poll(ctx, func(ctx context.Context) bool {
+		status, _ := process.Get(ctx, "/readyz")
+		return status == http.StatusOK
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("waiting for evictd to be ready: %w: %s", err, process.Log), process.End())
 	}
-	const patience, often = 100, 100 * time.Millisecond
-	for range patience {
-		if _, err = d.get(ctx, "/readyz"); err == nil {
-			return d, nil
-		}
-		if slept := measure.Sleep(ctx, often); slept != nil {
-			return nil, errors.Join(slept, d.stop())
-		}
-	}
-	return nil, errors.Join(fmt.Errorf("waiting for evictd to be ready: %w", err), d.stop(), errors.New(d.log.String()))
-}
-
-func (d *daemon) stop() error {
-	if err := d.command.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("ending evictd: %w", err)
-	}
-	if err := d.command.Wait(); err != nil {
-		return fmt.Errorf("evictd ended with a fault: %w: %s", err, d.log.String())
-	}
-	return nil
+	return &daemon{process, n}, nil
 }
 
 // window measures once. It scrapes the metrics that count the ticks outside of the measured
 // time.
 func (d *daemon) window(ctx context.Context, asked bool) (window, error) {
-	before, err := d.ticks(ctx)
+	before, err := d.Ticks(ctx)
 	if err != nil {
 		return window{}, err
 	}
@@ -182,10 +159,9 @@ func (d *daemon) window(ctx context.Context, asked bool) (window, error) {
 	if err != nil {
 		return window{}, err
 	}
-	after, err := d.ticks(ctx)
+	after, err := d.Ticks(ctx)
 	ended.ticks = after - before
 	ended.cpu -= started.cpu
-	ended.stat -= started.stat
 	ended.requests -= started.requests
 	return ended, err
 }
@@ -202,8 +178,8 @@ func (d *daemon) askAsACluster(ctx context.Context, during time.Duration) error 
 			if second%every != 0 {
 				continue
 			}
-			if _, err := d.get(ctx, path); err != nil {
-				return err
+			if status, text := d.Get(ctx, path); status != http.StatusOK {
+				return fmt.Errorf("requesting %s from evictd: status %d: %s", path, status, text)
 			}
 		}
 	}
@@ -218,12 +194,10 @@ func (d *daemon) read() (window, error) {
 		*into = value
 		faults = append(faults, err)
 	}
-	cpu, err := d.cgroupSeconds()
-	note(&w.cpu, err, cpu)
-	stat, err := measure.CPU(d.command.Process.Pid) // in ticks of 10 ms
-	note(&w.stat, err, stat.Seconds())
+	cpu, err := measure.CPU(d.PID())
+	note(&w.cpu, err, cpu.Seconds())
 	for name, into := range map[string]*float64{"RssAnon": &w.anon, "VmRSS": &w.rss, "VmHWM": &w.peak} {
-		held, unread := measure.OfProcess(d.command.Process.Pid, name)
+		held, unread := measure.OfProcess(d.PID(), name)
 		note(into, unread, float64(held)/(1<<20))
 	}
 	audit, err := os.ReadFile(d.node.cluster.AuditLog())
@@ -232,40 +206,4 @@ func (d *daemon) read() (window, error) {
 		return w, fmt.Errorf("reading what evictd uses: %w", err)
 	}
 	return w, nil
-}
-
-// cgroupSeconds returns the CPU time of evictd's cgroup, to the nanosecond or the
-// microsecond.
-func (d *daemon) cgroupSeconds() (float64, error) {
-	path, name, unit := cgroupRoot+"/cpuacct/"+d.node.group+"/evictd/cpuacct.usage", "", 1e-9
-	if unified() {
-		path, name, unit = cgroupRoot+"/"+d.node.group+"/evictd/cpu.stat", "usage_usec ", 1e-6
-	}
-	text, err := os.ReadFile(path) //nolint:gosec // a cgroup of this program
-	if err != nil {
-		return 0, fmt.Errorf("reading the cgroup's CPU time: %w", err)
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	value, err := strconv.ParseFloat(strings.TrimPrefix(line, name), 64)
-	return value * unit, err
-}
-
-func (d *daemon) ticks(ctx context.Context) (float64, error) {
-	text, err := d.get(ctx, "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	read, err := pages.ParseMetrics(text)
-	if err != nil {
-		return 0, err
-	}
-	return read.Ticks()
-}
-
-func (d *daemon) get(ctx context.Context, path string) (string, error) {
-	text, status, err := pages.Get(ctx, http.DefaultClient, "http://"+d.address+path)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("requesting %s from evictd: status %d: %s", path, status, text)
-	}
-	return text, err
 }

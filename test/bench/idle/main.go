@@ -1,6 +1,6 @@
-// Command idle measures the cost of evictd on a node without pressure: the real binary, in
-// its own cgroup, with a real API server that has as many pods on its node as a kubelet
-// accepts, each with a pod cgroup. `make bench-idle` runs it.
+// Command idle measures the cost of evictd on a node without pressure: the real binary
+// with a real API server that has as many pods on its node as a kubelet accepts, each with a
+// pod cgroup. `make bench-idle` runs it.
 package main
 
 import (

@@ -20,9 +20,6 @@ import (
 const (
 	nodeName   = "idle-node"
 	cgroupRoot = "/sys/fs/cgroup"
-	// podsGroup is not named kubepods: an evictd of a real node on the machine would find
-	// two and report that.
-	podsGroup = "pods-of-the-idle-node"
 )
 
 // idleNode is a node without a kubelet: the API server has it and its pods, and the pods
@@ -32,11 +29,13 @@ type idleNode struct {
 	dir      string
 	cluster  *cluster.Cluster
 	client   kubernetes.Interface
-	group    string // of evictd and of the pods, relative to each hierarchy
+	// group is that of the pods, relative to each hierarchy. It is not named kubepods: an evictd of a real node on the
+	// machine would find two and report that.
+	group string
 }
 
 func (n *idleNode) make(ctx context.Context) error {
-	n.group = "evictd-bench-idle-" + strconv.Itoa(os.Getpid())
+	n.group = "pods-of-the-idle-node-" + strconv.Itoa(os.Getpid())
 	// What the shipped DaemonSet mounts below its host root; only the filesystem of the
 	// directories matters.
 	for _, dir := range []string{"host/var/lib/kubelet", "host/var/lib/containerd", "host/sys/fs"} {
@@ -52,15 +51,12 @@ func (n *idleNode) make(ctx context.Context) error {
 	if err := n.register(ctx); err != nil {
 		return err
 	}
-	if err := n.makeGroup("evictd"); err != nil {
-		return err
-	}
 	for i := range n.settings.pods {
 		uid, err := n.pod(ctx, i)
 		if err != nil {
 			return err
 		}
-		if err := n.makeGroup(filepath.Join(podsGroup, "burstable/pod"+uid, "container")); err != nil {
+		if err := n.makeGroup("burstable/pod" + uid + "/container"); err != nil {
 			return err
 		}
 	}
@@ -112,7 +108,7 @@ func hierarchies() []string {
 	if unified() {
 		return []string{cgroupRoot}
 	}
-	return []string{cgroupRoot + "/memory", cgroupRoot + "/pids", cgroupRoot + "/cpuacct"}
+	return []string{cgroupRoot + "/memory", cgroupRoot + "/pids"}
 }
 
 func unified() bool {
@@ -120,7 +116,7 @@ func unified() bool {
 	return err == nil
 }
 
-// makeGroup creates a group below the program's own. On v2 each group delegates its
+// makeGroup creates a group below that of the pods. On v2 each group delegates its
 // controllers.
 func (n *idleNode) makeGroup(name string) error {
 	for _, mount := range hierarchies() {
@@ -132,7 +128,7 @@ func (n *idleNode) makeGroup(name string) error {
 			continue
 		}
 		for above := filepath.Dir(dir); above != mount; above = filepath.Dir(above) {
-			err := os.WriteFile(filepath.Join(above, "cgroup.subtree_control"), []byte("+memory +pids +cpu"), 0o600)
+			err := os.WriteFile(filepath.Join(above, "cgroup.subtree_control"), []byte("+memory +pids"), 0o600)
 			if err != nil && above == filepath.Join(mount, n.group) {
 				return fmt.Errorf("handing controllers down: %w", err)
 			}

@@ -2,21 +2,17 @@ package evictdtest
 
 import (
 	"cmp"
-	"context"
 	"encoding/base64"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/eventually"
-	"github.com/evictd/evictd/test/internal/pages"
 )
 
 const (
@@ -74,14 +70,12 @@ type Options struct {
 	StateDir string
 }
 
-// Evictd is a running evictd.
+// Evictd is a running evictd of a test.
 type Evictd struct {
-	Address string
-	Log     *Log
+	*Process
 
-	t       testing.TB
-	command *exec.Cmd
-	ended   sync.Once
+	t     testing.TB
+	ended sync.Once
 }
 
 // Start runs evictd. It ends with the test, and must end without an error.
@@ -91,12 +85,12 @@ func Start(tb testing.TB, o Options) *Evictd {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	e := &Evictd{t: tb, Address: address, Log: &Log{}}
-	if e.command, err = o.Command(Binary(tb), tb.TempDir(), address); err != nil {
-		tb.Fatal(err)
+	e := &Evictd{t: tb}
+	command, err := o.Command(Binary(tb), tb.TempDir(), address)
+	if err == nil {
+		e.Process, err = Run(command, address)
 	}
-	e.command.Stderr = e.Log
-	if err := e.command.Start(); err != nil {
+	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(e.Stop)
@@ -149,43 +143,13 @@ func (e *Evictd) Kill() {
 // Stop ends evictd as the kubelet does.
 func (e *Evictd) Stop() {
 	e.ended.Do(func() {
-		_ = e.command.Process.Signal(syscall.SIGTERM)
-		if err := e.command.Wait(); err != nil {
-			e.t.Errorf("evictd ended with a fault: %v", err)
+		if err := e.End(); err != nil {
+			e.t.Error(err)
 		}
 	})
 	if e.t.Failed() {
 		e.t.Logf("evictd's log:\n%s", e.Log)
 	}
-}
-
-// Get returns a page's status and text; 0 when there is no response.
-func (e *Evictd) Get(ctx context.Context, path string) (int, string) {
-	text, status, err := pages.Get(ctx, &http.Client{Timeout: eventually.Limit()}, "http://"+e.Address+path)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return status, text
-}
-
-// Metrics returns evictd's metrics; none when there is no response.
-func (e *Evictd) Metrics(ctx context.Context) pages.Metrics {
-	_, page := e.Get(ctx, "/metrics")
-	m, err := pages.ParseMetrics(page)
-	if err != nil {
-		return nil
-	}
-	return m
-}
-
-// Metric returns one of [Evictd.Metrics], as [pages.Metrics.Sum] does.
-func (e *Evictd) Metric(ctx context.Context, name string, labels ...string) (float64, bool) {
-	return e.Metrics(ctx).Sum(name, labels...)
-}
-
-// Ticks returns how often evictd has decided.
-func (e *Evictd) Ticks(ctx context.Context) (float64, error) {
-	return e.Metrics(ctx).Ticks()
 }
 
 // Decisions returns the last decisions, for a test that fails.

@@ -1,17 +1,14 @@
 package measure
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
-)
 
-// userHertz is the unit of the kernel's CPU times in /proc, on every architecture that Go has.
-const userHertz = 100
+	"golang.org/x/sys/unix"
+)
 
 // RSS returns the resident memory of a process in bytes: VmRSS of /proc/PID/status.
 func RSS(pid int) (int64, error) { return OfProcess(pid, "VmRSS") }
@@ -21,18 +18,14 @@ func OfProcess(pid int, name string) (int64, error) {
 	return Bytes(filepath.Join("/proc", strconv.Itoa(pid), "status"), name)
 }
 
-// CPU returns the CPU time that a process has used so far: utime and stime of /proc/PID/stat.
+// CPU returns the CPU time that a process has used so far, in all of its threads.
 func CPU(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
+	const scheduled = 2 // CPUCLOCK_SCHED of linux/posix-timers.h
+	var used unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &used); err != nil { //nolint:gosec // a process ID has 22 bits
 		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
 	}
-	const utime, stime = 14 - 3, 15 - 3 // counted from the state, after the name in brackets
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) <= stime {
-		return 0, fmt.Errorf("reading the CPU time of process %d: only %d fields", pid, len(fields))
-	}
-	return ticks(fields[utime], fields[stime])
+	return time.Duration(used.Nano()), nil
 }
 
 // MachineCPU is the CPU time of a whole machine since its start, all cores together.
@@ -45,40 +38,20 @@ type MachineCPU struct {
 // ReadMachineCPU reads /proc/stat.
 func ReadMachineCPU() (MachineCPU, error) {
 	text, err := os.ReadFile("/proc/stat")
+	var user, nice, system, idle, iowait, irq, softirq, steal time.Duration
+	if err == nil {
+		_, err = fmt.Sscanf(string(text), "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal)
+	}
 	if err != nil {
 		return MachineCPU{}, fmt.Errorf("reading the machine's CPU time: %w", err)
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	f := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal …
-	const user, nice, system, idle, iowait, irq, softirq, steal = 1, 2, 3, 4, 5, 6, 7, 8
-	if len(f) <= steal {
-		return MachineCPU{}, fmt.Errorf("reading the machine's CPU time: only %d fields", len(f))
-	}
-	var m MachineCPU
-	if m.Busy, err = ticks(f[user], f[nice], f[system], f[irq], f[softirq]); err != nil {
-		return m, err
-	}
-	if m.Idle, err = ticks(f[idle], f[iowait]); err != nil {
-		return m, err
-	}
-	m.Stolen, err = ticks(f[steal])
-	return m, err
+	const tick = 10 * time.Millisecond // on every architecture that Go has
+	return MachineCPU{
+		Busy: tick * (user + nice + system + irq + softirq), Idle: tick * (idle + iowait), Stolen: tick * steal,
+	}, nil
 }
 
 // Since returns what passed since an earlier reading.
 func (m MachineCPU) Since(before MachineCPU) MachineCPU {
 	return MachineCPU{Busy: m.Busy - before.Busy, Idle: m.Idle - before.Idle, Stolen: m.Stolen - before.Stolen}
-}
-
-// ticks adds CPU times up.
-func ticks(fields ...string) (time.Duration, error) {
-	var sum int64
-	for _, field := range fields {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading a CPU time: %w", err)
-		}
-		sum += n
-	}
-	return time.Duration(sum) * (time.Second / userHertz), nil
 }

@@ -1,0 +1,68 @@
+package evictdtest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"syscall"
+
+	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/pages"
+)
+
+// Process is a running evictd.
+type Process struct {
+	Address string // of its pages
+	Log     *Log
+	command *exec.Cmd
+}
+
+// Run starts a command that runs evictd, which serves its pages at the address.
+func Run(command *exec.Cmd, address string) (*Process, error) {
+	p := &Process{Address: address, Log: &Log{}, command: command}
+	command.Stderr = p.Log
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting evictd: %w", err)
+	}
+	return p, nil
+}
+
+// PID is its number.
+func (p *Process) PID() int { return p.command.Process.Pid }
+
+// End ends evictd as the kubelet does, and returns what it ended with.
+func (p *Process) End() error {
+	_ = p.command.Process.Signal(syscall.SIGTERM) // one that has ended is reported below
+	if err := p.command.Wait(); err != nil {
+		return fmt.Errorf("evictd ended with a fault: %w: %s", err, p.Log)
+	}
+	return nil
+}
+
+// Get returns a page's status and text; 0 when there is no response.
+func (p *Process) Get(ctx context.Context, path string) (int, string) {
+	text, status, err := pages.Get(ctx, &http.Client{Timeout: eventually.Limit()}, "http://"+p.Address+path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return status, text
+}
+
+// Metrics returns evictd's metrics; none when there is no response.
+func (p *Process) Metrics(ctx context.Context) pages.Metrics {
+	_, page := p.Get(ctx, "/metrics")
+	m, err := pages.ParseMetrics(page)
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// Metric returns one of [Process.Metrics], as [pages.Metrics.Sum] does.
+func (p *Process) Metric(ctx context.Context, name string, labels ...string) (float64, bool) {
+	return p.Metrics(ctx).Sum(name, labels...)
+}
+
+// Ticks returns how often evictd has decided.
+func (p *Process) Ticks(ctx context.Context) (float64, error) { return p.Metrics(ctx).Ticks() }
