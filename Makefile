@@ -201,21 +201,46 @@ bench-short:
 parity: ## evictd's order against the kubelet's own eviction manager, on STATES (100000) generated node states
 	cd test/parity && go run ./cmd/parity -states $${STATES:-100000} -seed $${SEED:-0}
 
-.PHONY: test-cgroup2
-test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu)
-	cd test && go run ./cgroup2
-
-# What runs a program for arm64 here. Debian's qemu is unpacked and not installed.
-ifneq ($(shell go env GOHOSTARCH),arm64)
-ARM64 = $(or $(shell command -v qemu-aarch64-static),$(BIN)/vm/qemu-user/usr/bin/qemu-aarch64-static)
-endif
-$(BIN)/vm/qemu-user/usr/bin/qemu-aarch64-static:
-	mkdir -p $(BIN)/vm/qemu-user
+# Debian's packages are unpacked into bin/vm and not installed: a kernel with busybox, a node's programs with all that
+# they depend on, and qemu for programs of arm64.
+define UNPACK
+	rm -rf $@ $@.new && mkdir -p $@.new
 	[ "$$(id -u)" != 0 ] || apt-get -q update
-	cd $(BIN)/vm/qemu-user && apt-get -q download qemu-user-static && dpkg-deb -x qemu-user-static_*.deb . && rm qemu-user-static_*.deb
+	cd $@.new && apt-get -q download $(1) && for package in *.deb; do dpkg-deb -x $$package . && rm $$package; done
+endef
+VM := $(BIN)/vm
+# What a virtual machine needs, where this machine has no cgroup v2.
+VM_FILES := $(if $(wildcard /sys/fs/cgroup/cgroup.controllers),,needs-qemu $(VM)/kernel)
+$(VM)/kernel:
+	$(call UNPACK,busybox-static $$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$$/\1/p' | head -1))
+	$$(ls $@.new/bin/busybox $@.new/usr/bin/busybox 2>/dev/null | head -1) depmod -b $@.new $$(ls $@.new/boot | sed -n 's/^vmlinuz-//p')
+	mv $@.new $@
+$(VM)/node:
+	$(call UNPACK,$$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
+		--no-enhances runc e2fsprogs | grep '^[a-z0-9]' | sort -u))
+	cd $@.new && for folder in bin sbin lib lib64; do [ -e $$folder ] || ln -s usr/$$folder $$folder; done
+	mv $@.new $@
+$(VM)/qemu-user:
+	$(call UNPACK,qemu-user-static)
+	mv $@.new $@
 
+.PHONY: needs-qemu
+needs-qemu:
+	@command -v qemu-system-x86_64 >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get -q update \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends qemu-system-x86; } \
+		|| { echo "qemu-system-x86_64 is missing: apt-get install --no-install-recommends qemu-system-x86"; exit 1; }
+
+# RUN=TestName runs some.
+.PHONY: test-cgroup2
+test-cgroup2: $(VM_FILES) ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu)
+	cd test && go run ./cgroup2 --run "$${RUN:-.}"
+
+# What runs a program for arm64 here.
+ifneq ($(shell go env GOHOSTARCH),arm64)
+ARM64 = $(or $(shell command -v qemu-aarch64-static),$(VM)/qemu-user/usr/bin/qemu-aarch64-static)
+endif
 .PHONY: test-arm64
-test-arm64: image-layout $(ARM64) ## evictd for arm64, under qemu in user mode where this machine is none (downloads qemu from Debian's packages)
+test-arm64: image-layout $(if $(filter $(VM)/%,$(ARM64)),$(VM)/qemu-user) ## evictd for arm64, under qemu in user mode where this machine is none (downloads qemu from Debian's packages)
 	$(ARM64) $(BIN)/image/linux-arm64/evictd version | grep -E '^evictd $(VERSION) .* linux/arm64\)$$'
 	$(ARM64) $(BIN)/image/linux-arm64/evictd rank --snapshot cmd/evictd/testdata/rank/worker-1.json | diff cmd/evictd/testdata/rank/table.txt -
 
@@ -227,7 +252,7 @@ e2e: needs-root test-runner node-build image-archive ## The shipped manifest on 
 
 # RUN=. runs all of them, RUN=TestName some.
 .PHONY: e2e-cgroup2
-e2e-cgroup2: node-build image-archive ## The tests of make e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
+e2e-cgroup2: node-build image-archive $(VM_FILES) $(if $(VM_FILES),$(VM)/node) ## The tests of make e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
 	cd test && run="$${RUN:-^($$(go test -tags e2e -list . ./e2e | grep '^Test' | paste -sd '|'))\$$}" \
 		&& go run ./cgroup2 --node --run "$$run"
 

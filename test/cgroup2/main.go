@@ -27,8 +27,8 @@ type options struct {
 	timeout time.Duration
 }
 
-// debianDir is where the kernel and the programs of Debian are kept.
-const debianDir = "../bin/vm"
+// The unpacked packages of Debian, which the Makefile gets: the kernel, and the programs of a node.
+const kernelDir, programsDir = "../bin/vm/kernel", "../bin/vm/node"
 
 func main() { os.Exit(measure.Run("test-cgroup2", run)) }
 
@@ -66,10 +66,10 @@ func run(ctx context.Context, arguments []string) error {
 }
 
 // boot runs the tests in a virtual machine whose files prepare makes.
-func boot(ctx context.Context, o options, r *vm.Report, memory string, prepare func(vm.Machine, vm.Debian) error) error {
-	machine, debian, err := vm.New(ctx, debianDir, o.dir, memory)
+func boot(ctx context.Context, o options, r *vm.Report, memory string, prepare func(vm.Machine) error) error {
+	machine, err := vm.New(kernelDir, o.dir, memory)
 	if err == nil {
-		err = prepare(machine, debian)
+		err = prepare(machine)
 	}
 	if err != nil {
 		return fmt.Errorf("preparing the virtual machine: %w", err)

@@ -41,12 +41,12 @@ func onNode(ctx context.Context, o options) error {
 		return errors.Join(err, fmt.Errorf("it needs %d MiB of memory, and %d are available", memoryMiB, available>>20))
 	}
 	return reported(o, "", nil, func(r *vm.Report) error {
-		return boot(ctx, o, r, fmt.Sprintf("%dM", memoryMiB), func(m vm.Machine, debian vm.Debian) error { return packNode(ctx, o, m, debian) })
+		return boot(ctx, o, r, fmt.Sprintf("%dM", memoryMiB), func(m vm.Machine) error { return packNode(ctx, o, m) })
 	})
 }
 
 // packNode makes the initramfs and the disk of the virtual machine.
-func packNode(ctx context.Context, o options, m vm.Machine, debian vm.Debian) error {
+func packNode(ctx context.Context, o options, m vm.Machine) error {
 	tree, err := vm.NewTree(filepath.Join(o.dir, "boot"), "proc", "dev", "disk")
 	if err != nil {
 		return err
@@ -61,17 +61,14 @@ func packNode(ctx context.Context, o options, m vm.Machine, debian vm.Debian) er
 	if err != nil {
 		return err
 	}
-	return makeDisk(ctx, o, debian, m.Disk)
+	return makeDisk(ctx, o, m.Disk)
 }
 
 // makeDisk puts Debian's runc and mkfs.ext4 on the disk, and what `make e2e` uses.
-func makeDisk(ctx context.Context, o options, debian vm.Debian, disk string) error {
-	programs, err := debian.Userland(ctx, "node", "runc", "e2fsprogs")
-	if err != nil {
-		return err
-	}
+func makeDisk(ctx context.Context, o options, disk string) error {
+	const programs = vm.Userland(programsDir)
 	binary := filepath.Join(o.dir, "e2e.test")
-	if err = build(ctx, filepath.Join(o.repo, "test"), binary, "-tags", "e2e_all", "./e2e"); err != nil {
+	if err := build(ctx, filepath.Join(o.repo, "test"), binary, "-tags", "e2e_all", "./e2e"); err != nil {
 		return err
 	}
 	root, err := vm.NewTree(filepath.Join(o.dir, "root"),

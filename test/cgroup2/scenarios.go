@@ -57,7 +57,7 @@ func scenarios(ctx context.Context, o options) error {
 		if !o.inVM {
 			return here(ctx, o, suites, r)
 		}
-		return boot(ctx, o, r, "1G", func(m vm.Machine, _ vm.Debian) error { return pack(ctx, o, m, suites) })
+		return boot(ctx, o, r, "1G", func(m vm.Machine) error { return pack(ctx, o, m, suites) })
 	})
 }
 

@@ -25,30 +25,21 @@ type Machine struct {
 	Memory    string // as qemu writes it: 1G
 }
 
-// New returns a machine with Debian's kernel, and the packages that it is from. Packages is the
-// directory in which they are kept, dir the one for the machine's own files, which are still to be
-// made. It fails on an architecture other than amd64, which would need another kernel package.
-func New(ctx context.Context, packages, dir, memory string) (Machine, Debian, error) {
-	m := Machine{Initramfs: filepath.Join(dir, "initramfs"), Disk: filepath.Join(dir, "disk"), Memory: memory}
+// New returns a machine with the kernel of the unpacked packages. Dir is the directory of the machine's own files, which are
+// still to be made. It fails on an architecture other than amd64, which would need another kernel package.
+func New(packages, dir, memory string) (m Machine, err error) {
 	if runtime.GOARCH != "amd64" {
-		return m, Debian{}, fmt.Errorf("this machine has no cgroup v2, and the virtual machine is for amd64, not %s", runtime.GOARCH)
+		return m, fmt.Errorf("this machine has no cgroup v2, and the virtual machine is for amd64, not %s", runtime.GOARCH)
 	}
-	debian, err := newDebian(packages)
-	if err != nil {
-		return m, debian, err
-	}
-	m.Kernel, err = debian.kernel(ctx)
-	return m, debian, err
+	m = Machine{Initramfs: filepath.Join(dir, "initramfs"), Disk: filepath.Join(dir, "disk"), Memory: memory}
+	m.Kernel, err = findKernel(packages)
+	return m, err
 }
 
 // Boot runs the virtual machine until it powers off, and writes its serial console to the
 // report. The tests must have passed. When the context ends, only qemu is killed.
 func (m Machine) Boot(ctx context.Context, r *Report) error {
-	program, err := findQemu(ctx)
-	if err != nil {
-		return err
-	}
-	qemu := exec.CommandContext(ctx, program, "-machine", //nolint:gosec // the words are all known
+	qemu := exec.CommandContext(ctx, "qemu-system-x86_64", "-machine", //nolint:gosec // the words are all known
 		"q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", m.Memory,
 		"-nodefaults", "-nic", "none", "-display", "none", "-serial", "stdio", "-no-reboot",
 		"-kernel", m.Kernel.image, "-initrd", m.Initramfs,
@@ -56,7 +47,7 @@ func (m Machine) Boot(ctx context.Context, r *Report) error {
 		"-drive", "if=virtio,format=raw,cache=unsafe,file="+m.Disk)
 	qemu.Stdout, qemu.Stderr = r, os.Stderr
 	fmt.Printf("Booting %s under qemu, in software; no network.\n", filepath.Base(m.Kernel.image))
-	err = qemu.Run()
+	err := qemu.Run()
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("the virtual machine was ended before the tests were: %w", ctx.Err())

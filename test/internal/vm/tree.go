@@ -57,7 +57,7 @@ func (t Tree) Add(to, from string) error {
 
 // AddUserland adds the programs of the packages to the root directory.
 func (t Tree) AddUserland(u Userland) error {
-	return t.Add(".", u.root)
+	return t.Add(".", string(u))
 }
 
 // place makes the directory of a file.
