@@ -246,7 +246,7 @@ test-arm64: image-layout $(if $(filter $(VM)/%,$(ARM64)),$(VM)/qemu-user) ## evi
 
 # RUN=TestName runs some of all.
 .PHONY: e2e
-e2e: needs-root test-runner node-build image-archive ## The shipped manifest on a real kubelet: seven tests (root; RUN=TestName runs another, RUN=. all)
+e2e: needs-node test-runner node-build image-archive ## The shipped manifest on a real kubelet: seven tests (root; RUN=TestName runs another, RUN=. all)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		$(GOTEST_VERBOSE) -tags $${RUN:+e2e_all,}e2e -timeout 90m -run "$${RUN:-.}" ./e2e/...
 
@@ -258,14 +258,14 @@ e2e-cgroup2: node-build image-archive $(VM_FILES) $(if $(VM_FILES),$(VM)/node) #
 
 # SEED repeats the order of a run, ONLY=1,10 plays some scenarios of bench-incidents.
 .PHONY: soak
-soak: needs-root node-build image-archive ## Rounds of incidents and faults with one evictd for DURATION (30m): no wrong victim, no growth (root)
+soak: needs-node node-build image-archive ## Rounds of incidents and faults with one evictd for DURATION (30m): no wrong victim, no growth (root)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/incidents --soak $${DURATION:-30m} --only "$${ONLY:-}" $${SEED:+--seed $$SEED}
 
 .PHONY: demo
 demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root; PICTURE=FILE.svg records it)
 	@cd test && go run ./demo --check $(CLUSTER_BIN)
-	@$(MAKE) --no-print-directory node-build image-archive
+	@$(MAKE) --no-print-directory needs-node node-build image-archive
 	@[ -z "$${SUDO_UID:-}" ] || find $(BIN) ! -path '$(CLUSTER_BIN)/*' -exec chown -h "$$SUDO_UID:$$SUDO_GID" {} + # a later make without root replaces these files
 	@cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./demo $(if $(PICTURE),--picture $(abspath $(PICTURE)))
@@ -287,7 +287,7 @@ bench-disk: ## The walk over a million files of 110 pods beside du -s (cold figu
 # the kernel's per-CPU lists are short. CPUS=10m,50m compares CPU requests of evictd, without a
 # limit and while all CPUs are in use.
 .PHONY: bench-reaction
-bench-reaction: needs-root node-build image-archive ## From a threshold's crossing to the eviction, evictd and kubelet, on a real node (root, half an hour; RUNS=20)
+bench-reaction: needs-node node-build image-archive ## From a threshold's crossing to the eviction, evictd and kubelet, on a real node (root, half an hour; RUNS=20)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} --settle $${SETTLE:-0s} --finished $${FINISHED:-0} --cpus "$${CPUS:-}" $${FRESH:+--fresh}
 
@@ -301,7 +301,7 @@ MEASURED = cmd internal pkg deploy go.mod go.sum $(addprefix test/,go.mod go.sum
 	$(foreach left,test/bench/incidents/soak.go test/bench/incidents/vitals.go *_test.go *.md */testdata/*,':!$(left)')
 SOURCE = $(shell git log -1 --format=%h --abbrev=12 -- $(MEASURED))$(if $(shell git status --porcelain --untracked-files=all -- $(MEASURED)),-dirty)
 .PHONY: bench-incidents
-bench-incidents: needs-root node-build image-archive ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)
+bench-incidents: needs-node node-build image-archive ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/incidents --runs $${RUNS:-3} --only "$${ONLY:-}" --arms "$${ARMS:-kubelet,evictd,evictd-node}" --begins $${BEGINS:-0} \
 		--results "$${RESULTS:-$(BIN)/incidents}" --page "$${PAGE:-}" --commit $(or $(COMMIT),devel) --source "$(SOURCE)" $${TABLE:+--table}
@@ -414,13 +414,19 @@ verify-vuln: $(TOOLS)/govulncheck ## Known vulnerabilities; skipped, with the re
 needs-registry:
 	@[ -n "$(REGISTRY)" ] || [ '$(IMAGE_REF)' = '$(IMAGE_TAG)' ] || { echo "name REGISTRY=host[:port]/repository, or IMAGE_TAG=host/repository:tag"; exit 1; }
 
-.PHONY: needs-root needs-gcc needs-no-run
+.PHONY: needs-root needs-node needs-gcc needs-no-run
 needs-no-run:
 	@[ -z "$${RUN:-}" ] || { echo "make e2e-all records all tests: run some by 'make e2e RUN=$$RUN'"; exit 1; }
 needs-root:
 	@[ "$$(id -u)" = 0 ] || { echo "this needs root: a real kubelet and containerd make cgroups and mounts"; exit 1; }
 	@[ "$$(uname -s)" = Linux ] || { echo "this needs Linux"; exit 1; }
 	@command -v go >/dev/null || { echo "go is not on root's PATH, which sudo sets; run: sudo env \"PATH=\$$PATH\" make TARGET"; exit 1; }
+# What no Go module builds.
+needs-node: needs-root
+	@export PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin"; { command -v runc && command -v mkfs.ext4; } >/dev/null || { [ -f /etc/debian_version ] \
+		&& echo "Installing Debian's packages runc and e2fsprogs, which stay on this machine." && apt-get -q update \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends runc e2fsprogs; } \
+		|| { echo "a node needs runc and mkfs.ext4; on Debian: apt-get install runc e2fsprogs"; exit 1; }
 needs-gcc:
 	@command -v gcc >/dev/null || { echo "gcc is missing: the race detector needs it (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 

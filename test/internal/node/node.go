@@ -82,9 +82,6 @@ func Start(ctx context.Context, files Files, log io.Writer, change ...func(*clus
 	for _, c := range change {
 		c(&options)
 	}
-	if err = cluster.InstallPackages(ctx, options); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
 	c, err := cluster.Start(ctx, options)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

@@ -39,11 +39,6 @@ func main() {
 }
 
 func run(ctx context.Context, options cluster.Options) error {
-	if options.Node {
-		if err := cluster.InstallPackages(ctx, options); err != nil {
-			return err
-		}
-	}
 	begin := time.Now()
 	running, err := cluster.Start(ctx, options)
 	if err != nil {
