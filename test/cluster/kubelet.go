@@ -14,7 +14,7 @@ import (
 )
 
 func (c *Cluster) kubelet(at endpoints, options Options) (*component, error) {
-	config := c.kubeletConfig(at, c.node.cgroup, options.EvictionHard)
+	config := c.kubeletConfig(at)
 	maps.Copy(config, options.Kubelet)
 	content, err := yaml.Marshal(config)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Cluster) SetKubelet(ctx context.Context, fields map[string]any) error {
 	return c.StartProcess(ctx, kubeletName)
 }
 
-func (c *Cluster) kubeletConfig(at endpoints, cgroupRoot string, evictionHard map[string]string) map[string]any {
+func (c *Cluster) kubeletConfig(at endpoints) map[string]any {
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1",
 		"kind":       "KubeletConfiguration",
@@ -85,10 +85,10 @@ func (c *Cluster) kubeletConfig(at endpoints, cgroupRoot string, evictionHard ma
 			"webhook": map[string]any{"cacheAuthorizedTTL": "1s", "cacheUnauthorizedTTL": "1s"},
 		},
 		"containerRuntimeEndpoint": "unix://" + containerdSocket,
-		"cgroupDriver":             "cgroupfs", "cgroupRoot": cgroupRoot, "failCgroupV1": false,
+		"cgroupDriver":             "cgroupfs", "cgroupRoot": c.node.cgroup, "failCgroupV1": false,
 		"failSwapOn": false, "makeIPTablesUtilChains": false,
 		"volumePluginDir": kubeletRoot + "/volume-plugins",
-		"evictionHard":    evictionHard,
+		"evictionHard":    map[string]string{"memory.available": "1Mi"},
 		// At 100 the kubelet never deletes an image: there is no registry to pull it from.
 		"imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99, "imageMinimumGCAge": "24h",
 	}

@@ -25,15 +25,13 @@ type Options struct {
 	BinDir string
 	// Node adds a scheduler and a node to the control plane. It needs root.
 	Node bool
-	// EvictionHard holds the kubelet's own hard thresholds. Nil is only memory.available at
-	// 1Mi, so that evictd acts first.
-	EvictionHard map[string]string
 	// Disk puts the directories of the kubelet, containerd and the logs on one small
 	// filesystem, or two. Nil leaves them on that of Dir. It needs mkfs.ext4 and loop
 	// devices.
 	Disk *Disk
 	// Kubelet holds fields of the KubeletConfiguration that replace or extend those of the
-	// cluster, by their names in the file.
+	// cluster, by their names in the file. Its hard thresholds are only memory.available at 1Mi,
+	// so that evictd acts first.
 	Kubelet map[string]any
 	// AuditPolicy is the API server's audit policy as YAML; empty logs every completed
 	// request with its metadata, evictions with their body.
@@ -62,9 +60,6 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("resolving folder %s: %w", *dir, err)
 		}
 		*dir = absolute
-	}
-	if o.EvictionHard == nil {
-		o.EvictionHard = map[string]string{"memory.available": "1Mi"}
 	}
 	if o.Log == nil {
 		o.Log = io.Discard

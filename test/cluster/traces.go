@@ -33,15 +33,12 @@ func ReadTraces() (Traces, error) {
 			t.found = append(t.found, "the loop device of "+strings.TrimSpace(string(file)))
 		}
 	}
-	all, err := hierarchies()
+	groups, err := nodeCgroups()
 	if err != nil {
 		return t, err
 	}
-	for _, each := range all {
-		groups, _ := filepath.Glob(filepath.Join(each.mount, cgroupRootPrefix+"*"))
-		for _, group := range groups {
-			t.found = append(t.found, "the cgroup "+group)
-		}
+	for _, group := range groups {
+		t.found = append(t.found, "the cgroup "+group)
 	}
 	for _, folder := range nodeFolders() {
 		if _, missing := os.Stat(folder); missing == nil {

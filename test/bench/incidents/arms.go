@@ -75,8 +75,7 @@ func (b *bench) up(ctx context.Context) error {
 	err = b.Start(ctx, namespace, topClass, topValue, func(o *cluster.Options) {
 		disk := nodesDisk()
 		o.Disk = &disk
-		o.EvictionHard = kubeletsDefaults()
-		o.Kubelet["podPidsLimit"] = podPIDs
+		o.Kubelet["evictionHard"], o.Kubelet["podPidsLimit"] = kubeletsDefaults(), podPIDs
 		maps.Copy(o.Kubelet, imageCollection())
 		if b.settings.soak > 0 {
 			// The kubelet's figures of volumes follow a pod in seconds, so that no round waits for them. Evictd's
