@@ -38,7 +38,7 @@ type MachineCPU struct {
 // ReadMachineCPU reads /proc/stat.
 func ReadMachineCPU() (MachineCPU, error) {
 	text, err := os.ReadFile("/proc/stat")
-	var user, nice, system, idle, iowait, irq, softirq, steal time.Duration
+	var user, nice, system, idle, iowait, irq, softirq, steal int64
 	if err == nil {
 		_, err = fmt.Sscanf(string(text), "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal)
 	}
@@ -47,7 +47,8 @@ func ReadMachineCPU() (MachineCPU, error) {
 	}
 	const tick = 10 * time.Millisecond // on every architecture that Go has
 	return MachineCPU{
-		Busy: tick * (user + nice + system + irq + softirq), Idle: tick * (idle + iowait), Stolen: tick * steal,
+		Busy: tick * time.Duration(user+nice+system+irq+softirq), Idle: tick * time.Duration(idle+iowait),
+		Stolen: tick * time.Duration(steal),
 	}, nil
 }
 
