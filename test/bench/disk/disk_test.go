@@ -7,11 +7,13 @@ import (
 
 // TestSmall runs everything with few files; the figures are meaningless.
 func TestSmall(t *testing.T) {
-	if err := run(t.Context(), []string{"-dir", t.TempDir(), "-pods", "3", "-files", "100", "-rounds", "1", "-cold", "0"}); err != nil {
+	s := settings{dir: t.TempDir(), pods: 3, files: 100, rounds: 1}
+	if err := compare(t.Context(), s); err != nil {
 		t.Error(err)
 	}
-	if err := run(t.Context(), []string{"-pods", "0"}); err == nil {
-		t.Error("measured no pods")
+	s.files = 1
+	if err := compare(t.Context(), s); err == nil {
+		t.Error("measured pods without files")
 	}
 }
 

@@ -15,42 +15,33 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// settings are the flags.
+// settings are how much is measured.
 type settings struct {
-	dir    string
-	pods   int
-	files  int
-	rounds int
-	cold   int
+	dir          string
+	pods, files  int
+	rounds, cold int // warm and cold measurements of each way
 }
 
 func main() { os.Exit(measure.Run("disk", run)) }
 
-func parse(arguments []string) (settings, error) {
-	const pods, files, rounds, cold = 110, 1_000_000, 5, 3
-	var s settings
+func run(ctx context.Context, arguments []string) error {
+	s := settings{pods: 110, rounds: 5, cold: 3} // the pods of a full node; the medians of so many are shown
 	flags := flag.NewFlagSet("disk", flag.ContinueOnError)
 	flags.StringVar(&s.dir, "dir", os.TempDir(), "where the tree is made, on a real disk with 6 GB free")
-	flags.IntVar(&s.pods, "pods", pods, "pods")
-	flags.IntVar(&s.files, "files", files, "files of all pods together")
-	flags.IntVar(&s.rounds, "rounds", rounds, "warm measurements of each; their median is shown")
-	flags.IntVar(&s.cold, "cold", cold, "cold measurements of each; none without root")
+	flags.IntVar(&s.files, "files", 1_000_000, "files of all pods together")
 	if err := flags.Parse(arguments); err != nil {
-		return s, err
-	}
-	if s.pods < 1 || s.files < s.pods*partsOfPod || s.rounds < 1 {
-		return s, fmt.Errorf("at least one pod, %d files for each, and one round", partsOfPod)
+		return err
 	}
 	if os.Geteuid() != 0 {
 		s.cold = 0
 	}
-	return s, nil
+	return compare(ctx, s)
 }
 
-func run(ctx context.Context, arguments []string) (err error) {
-	s, err := parse(arguments)
-	if err != nil {
-		return err
+// compare makes the tree, measures it in each way and prints the table.
+func compare(ctx context.Context, s settings) (err error) {
+	if s.files < s.pods*partsOfPod {
+		return fmt.Errorf("at least %d files for each of %d pods", partsOfPod, s.pods)
 	}
 	v, err := newVolume(ctx, s)
 	if err != nil {

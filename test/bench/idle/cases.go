@@ -72,7 +72,7 @@ func (n *idleNode) measure(ctx context.Context, each one) (row []string, err err
 		return nil, err
 	}
 	var all []window
-	for range n.settings.windows {
+	for range windows {
 		w, err := d.window(ctx, each.asked)
 		if err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ func (n *idleNode) measure(ctx context.Context, each one) (row []string, err err
 		all = append(all, w)
 	}
 	median := func(of func(*window) float64) float64 { return measure.Median(measure.Each(all, of)) }
-	seconds := n.settings.window.Seconds()
+	seconds := n.window.Seconds()
 	ticks := median(func(w *window) float64 { return w.ticks })
 	cpu := median(func(w *window) float64 { return w.cpu })
 	rss := median(func(w *window) float64 { return w.rss })
@@ -148,9 +148,9 @@ func (d *daemon) window(ctx context.Context, asked bool) (window, error) {
 		return window{}, err
 	}
 	if asked {
-		err = d.askAsACluster(ctx, d.node.settings.window)
+		err = d.askAsACluster(ctx, d.node.window)
 	} else {
-		err = measure.Sleep(ctx, d.node.settings.window)
+		err = measure.Sleep(ctx, d.node.window)
 	}
 	if err != nil {
 		return window{}, err

@@ -18,38 +18,24 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// settings are the flags.
-type settings struct {
-	pods    int
-	window  time.Duration
-	windows int
-}
+const (
+	pods    = 110 // on the node: what a kubelet takes by default
+	windows = 3   // measurements of each case; their median is shown
+)
 
 func main() { os.Exit(measure.Run("idle", run)) }
 
-func parse(arguments []string) (settings, error) {
-	const pods, windows = 110, 3
-	var s settings
-	flags := flag.NewFlagSet("idle", flag.ContinueOnError)
-	flags.IntVar(&s.pods, "pods", pods, "pods on the node")
-	flags.DurationVar(&s.window, "window", time.Minute, "how long one measurement takes")
-	flags.IntVar(&s.windows, "windows", windows, "measurements of each case; their median is shown")
-	if err := flags.Parse(arguments); err != nil {
-		return s, err
-	}
-	if s.pods < 1 || s.window < time.Second || s.windows < 1 {
-		return s, errors.New("at least one pod, one second and one window")
-	}
-	return s, nil
-}
-
 func run(ctx context.Context, arguments []string) error {
-	chosen, err := parse(arguments)
-	if err != nil {
+	flags := flag.NewFlagSet("idle", flag.ContinueOnError)
+	window := flags.Duration("window", time.Minute, "how long one measurement takes")
+	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
+	if *window < time.Second {
+		return errors.New("a window of at least one second")
+	}
 	return measure.OnCluster(ctx, "idle", func(c *cluster.Cluster, dir string) error {
-		return measureAll(ctx, &idleNode{settings: chosen, dir: dir, cluster: c})
+		return measureAll(ctx, &idleNode{window: *window, dir: dir, cluster: c})
 	})
 }
 
@@ -64,7 +50,7 @@ func measureAll(ctx context.Context, n *idleNode) (err error) {
 	}
 	var rows [][]string
 	for _, each := range cases() {
-		fmt.Printf("%s: %d times %v.\n", each.name, n.settings.windows, n.settings.window)
+		fmt.Printf("%s: %d times %v.\n", each.name, windows, n.window)
 		row, err := n.measure(ctx, each)
 		if err != nil {
 			return fmt.Errorf("measuring %q: %w", each.name, err)
@@ -72,6 +58,6 @@ func measureAll(ctx context.Context, n *idleNode) (err error) {
 		fmt.Println(" ", strings.Join(row[1:], " | "))
 		rows = append(rows, row)
 	}
-	fmt.Printf("\n%s; %d pods; medians of %d times %v\n\n", measure.Machine(), n.settings.pods, n.settings.windows, n.settings.window)
+	fmt.Printf("\n%s; %d pods; medians of %d times %v\n\n", measure.Machine(), pods, windows, n.window)
 	return measure.Table(os.Stdout, header(), rows)
 }

@@ -25,10 +25,10 @@ const (
 // idleNode is a node without a kubelet: the API server has it and its pods, and the pods
 // have cgroups without processes. Without pressure evictd reads none of them.
 type idleNode struct {
-	settings settings
-	dir      string
-	cluster  *cluster.Cluster
-	client   kubernetes.Interface
+	window  time.Duration // how long one measurement takes
+	dir     string
+	cluster *cluster.Cluster
+	client  kubernetes.Interface
 	// group is that of the pods, relative to each hierarchy. It is not named kubepods: an evictd of a real node on the
 	// machine would find two and report that.
 	group string
@@ -51,7 +51,7 @@ func (n *idleNode) make(ctx context.Context) error {
 	if err := n.register(ctx); err != nil {
 		return err
 	}
-	for i := range n.settings.pods {
+	for i := range pods {
 		uid, err := n.pod(ctx, i)
 		if err != nil {
 			return err
