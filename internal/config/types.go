@@ -12,7 +12,7 @@ package config
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-//go:generate go -C ../../test run ./gendoc -types ../internal/config/types.go -page ../docs/configuration.md
+//go:generate go -C ../../test run ./gendoc
 
 // APIVersion and Kind are what every configuration file must say it is.
 const (
