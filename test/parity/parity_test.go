@@ -25,7 +25,7 @@ func few() int {
 
 func TestParity(t *testing.T) {
 	t.Parallel()
-	result, err := Run(t.Context(), Options{Seed: 1, States: few()})
+	result, err := Run(t.Context(), 1, few(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestPlantedBugIsFound(t *testing.T) {
 	for name, compare := range planted() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := Run(t.Context(), Options{Seed: 1, States: few(), Ranker: resorted(compare)})
+			result, err := Run(t.Context(), 1, few(), resorted(compare))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestPlantedProtectionIsFound(t *testing.T) {
 			change(&ranking)
 			return ranking, err
 		}
-		result, err := Run(t.Context(), Options{Seed: 1, States: few(), Ranker: ranker})
+		result, err := Run(t.Context(), 1, few(), ranker)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,16 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Options configure a run.
-type Options struct {
-	// Seed is the seed of the first state; each next state has the next seed.
-	Seed uint64
-	// States is how many states are compared.
-	States int
-	// Ranker replaces evictd's own; nil for evictd's.
-	Ranker Ranker
-}
-
 // Result is the result of a run.
 type Result struct {
 	// States is how many were compared, Rankings and Pods how many orders and positions.
@@ -42,8 +32,9 @@ type Result struct {
 // enough is how many failed states are found before a run ends: many nodes are small, so that one of them is easy to read.
 const enough = 100
 
-// Run generates states and compares them, on every core.
-func Run(ctx context.Context, options Options) (*Result, error) {
+// Run generates that many states and compares them, on every core. Each next state has the next seed. A nil ranker is
+// evictd's own.
+func Run(ctx context.Context, seed uint64, states int, ranker Ranker) (*Result, error) {
 	result := &Result{Named: map[Difference]int{}, Signals: map[string]int{}}
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -52,11 +43,11 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		group.Go(func() error {
 			for ctx.Err() == nil {
 				index := next.Add(1) - 1
-				if index >= int64(options.States) {
+				if index >= int64(states) {
 					return nil
 				}
-				state := Generate(options.Seed + uint64(index)) //nolint:gosec // never negative
-				report, err := Compare(ctx, state, options.Ranker)
+				state := Generate(seed + uint64(index)) //nolint:gosec // never negative
+				report, err := Compare(ctx, state, ranker)
 				if err != nil {
 					return fmt.Errorf("comparing the state of seed %d: %w", state.Seed, err)
 				}

@@ -34,7 +34,7 @@ func run() error {
 	// The states become garbage right after the comparison, and there is enough memory.
 	debug.SetGCPercent(400)
 	fmt.Printf("seed %d; again: go run ./cmd/parity -states %d -seed %d\n", *seed, *states, *seed)
-	result, err := parity.Run(ctx, parity.Options{Seed: *seed, States: *states})
+	result, err := parity.Run(ctx, *seed, *states, nil)
 	if err != nil {
 		return err
 	}
