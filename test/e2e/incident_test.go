@@ -6,7 +6,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/evictd/evictd/test/internal/node"

@@ -17,16 +17,24 @@ import (
 // On a node with reservations the pods' cgroup has a limit, and the kernel kills inside it while
 // the node has plenty of memory. With the default thresholds and limits evictd evicts a leak
 // before the kernel or the kubelet acts. Pods beside it that hold page cache stay, and so does
-// one that exceeds its request by a little.
+// one that exceeds its request by a little: also where evictionMinimumReclaim asks for more than
+// all pods hold, as the line holds again without them.
 func TestLeakInThePodsLimit(t *testing.T) {
-	const (
-		// The limit of the pods' cgroup is so large that 5 % of it are more than the page cache of the holders
-		// and the kubelet's 100 MiB. By the kubelet's definition their cache is not available: with more of it
-		// the kubelet evicts first, and for page cache.
-		podsLimitMiB, littleCacheMiB           = 12 << 10, 75
-		firstMiB, mostMiB, aSecondMiB, asksMiB = 8000, 13000, 100, 2000
-	)
 	on(t, oneDisk)
+	t.Run("default", func(t *testing.T) { leaksInThePodsLimit(t, "") })
+	t.Run("minimumReclaim", func(t *testing.T) {
+		leaksInThePodsLimit(t, fmt.Sprintf("evictionMinimumReclaim: {%s: %dMi}\n", node.PodMemory, podsLimitMiB))
+	})
+}
+
+// podsLimitMiB is the limit of the pods' cgroup: so large that 5 % of it are more than the page cache
+// of the holders and the kubelet's 100 MiB. By the kubelet's definition their cache is not available:
+// with more of it the kubelet evicts first, and for page cache.
+const podsLimitMiB, littleCacheMiB = 12 << 10, 75
+
+func leaksInThePodsLimit(t *testing.T, extra string) {
+	t.Helper()
+	const firstMiB, mostMiB, aSecondMiB, asksMiB = 8000, 13000, 100, 2000
 	s := emptyScene(t)
 	over := s.deploy(node.Workload{Name: "over", UsesMiB: 110, AsksMiB: 60})
 	leak := deployWorker(s, node.Workload{
@@ -35,7 +43,7 @@ func TestLeakInThePodsLimit(t *testing.T) {
 	})
 	calm := append(cacheHoldersOf(s, littleCacheMiB), over)
 	s.podsMayUse(podsLimitMiB << 20)
-	s.must(live.Configure(t.Context(), node.Policy{Limits: "{}"}))
+	s.must(live.Configure(t.Context(), node.Policy{Limits: "{}", Extra: extra}))
 	eventually.Undo(t, s.farFromAnyLine)
 	s.until("evictd knows the limit", func(ctx context.Context) bool {
 		return s.count(ctx, "evictd_signal_capacity_bytes", "signal", node.PodMemory) == podsLimitMiB<<20
