@@ -120,10 +120,16 @@ func (p *pair) finding(theirs *pressure.Threshold, files string) Finding {
 	if !theirs.Hard {
 		manner, wait = "", fmt.Sprintf(" with a grace period of at most %v", theirs.Grace)
 	}
-	return Finding{p.signal, !maybe, maybe, fmt.Sprintf("the kubelet evicts below %s, by %s, without asking budgets%s; evictd %s; "+
-		"write a threshold above %s%s in evictd's configuration, or a lower one in the kubelet's",
-		p.written(theirs), files, manner, own, wording.Amount(p.signal, p.line(theirs)), wait)}
+	do := fmt.Sprintf("write a threshold above %s%s in evictd's configuration, or a lower one in the kubelet's",
+		wording.Amount(p.signal, p.line(theirs)), wait)
+	if len(p.ours) == 0 {
+		do = fmt.Sprintf("write %s: %dMi, which is twice as much, in evictd's evictionHard", p.signal, (2*p.line(theirs)+mebibyte-1)/mebibyte)
+	}
+	return Finding{p.signal, !maybe, maybe, fmt.Sprintf("the kubelet evicts below %s, by %s, without asking budgets%s; evictd %s; %s",
+		p.written(theirs), files, manner, own, do)}
 }
+
+const mebibyte = 1 << 20
 
 func (p *pair) line(t *pressure.Threshold) int64 { return t.Quantity.Of(p.capacity) }
 

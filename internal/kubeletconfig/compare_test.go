@@ -122,7 +122,7 @@ func TestTheCopyForTheLimitOfThePodsCgroup(t *testing.T) {
 	const signal = pressure.AllocatableMemoryAvailable
 	theirs := thresholds{hard(pressure.MemoryAvailable, pressure.Absolute(100*mi)), hard(signal, pressure.Absolute(100*mi))}
 	compare(t, []comparison{
-		{"evictd has none", nil, theirs, nil, first(signal), "evictd has no threshold there; write a threshold above 100.0Mi"},
+		{"evictd has none", nil, theirs, nil, first(signal), "evictd has no threshold there; write allocatableMemory.available: 200Mi"},
 		{"the cgroup has no limit", nil, theirs, func(n *kubeletconfig.Node) { n.KubeletAllocatable.State = pressure.Absent }, nil, ""},
 		{"the limit is all of the memory", nil, theirs, func(n *kubeletconfig.Node) { n.KubeletAllocatable.Capacity = 100 * gi }, nil, ""},
 		{"evictd's is above", thresholds{hard(signal, pressure.Fraction(.05))}, theirs, nil, nil, ""},
