@@ -137,7 +137,16 @@ func (w *Wakers) Run(ctx context.Context, notes WakeNotes) error {
 		<-ctx.Done()
 		return w.Close()
 	}
-	defer context.AfterFunc(ctx, func() { _ = w.end.Close() })()
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		_ = w.end.Close() // closing a pipe cannot fail
+	})
+	defer func() {
+		if !stop() {
+			<-closed // nothing that Run started outlives it
+		}
+	}()
 	files := make([]unix.PollFd, 1+len(w.sources))
 	for {
 		files[0].Fd = int32(w.ended.Fd()) //nolint:gosec // a descriptor is an int32

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -88,15 +87,6 @@ func TestRunLeavesNothing(t *testing.T) {
 		event()
 		within(t, "the wake-up", w.Wake())
 		end()
-		gone := make(chan struct{})
-		go func() { // what the context started may still be on its way out
-			defer close(gone)
-			stacks := make([]byte, 1<<20)
-			for strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "(*Wakers).Run") && t.Context().Err() == nil {
-				runtime.Gosched()
-			}
-		}()
-		within(t, "the end of all that Run started", gone)
 		if left := [...]int{int(w.ended.Fd()), int(w.end.Fd()), w.sources[0].file, w.sources[1].file}; left != [...]int{-1, -1, -1, -1} {
 			t.Errorf("descriptors %d are left", left)
 		}
