@@ -111,9 +111,10 @@ type Keeper struct {
 
 	mu      sync.Mutex // guards all below
 	want    Wanted
-	done    bool // what is wanted was sent
-	has     Set  // what the node carries, as far as is known
-	unknown bool // an attempt failed, and may have been carried out: read the node again
+	done    bool  // what is wanted was sent
+	has     Set   // what the node carries, as far as is known
+	unknown bool  // an attempt failed, and may have been carried out: read the node again
+	fault   error // why the last attempt at what is wanted failed; nil where none did
 }
 
 // New returns a keeper of the taints of a node, by its name, which wants nothing and knows nothing of the
@@ -131,7 +132,7 @@ func (k *Keeper) Want(w Wanted) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if w != k.want {
-		k.want, k.done = w, false
+		k.want, k.done, k.fault = w, false, nil
 		k.wake()
 	}
 }
@@ -152,17 +153,18 @@ func (k *Keeper) wake() {
 }
 
 // due returns what is wanted, and whether a request is to be sent for it: where something is to be changed or
-// found out, and where the node is to be looked at because it carries something.
-func (k *Keeper) due(look bool) (w Wanted, due bool) {
+// found out, and where the node is to be looked at because it carries something. Fault is why the last one failed.
+func (k *Keeper) due(look bool) (w Wanted, due bool, fault error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w = k.want
 	asks := w.DryRun && w.Pressures != 0 && !k.done
-	return w, k.unknown || asks || w.real(k.has) != k.has || look && w.real(0) != 0
+	return w, k.unknown || asks || w.real(k.has) != k.has || look && w.real(0) != 0, k.fault
 }
 
-// Settled has the node carry what is wanted, and sends nothing where it does. An error says why it may not.
-func (k *Keeper) Settled(ctx context.Context) error { return k.attempt(ctx, false) }
+// Settled has the node carry what is wanted, and sends nothing where it does. An error says why it may not. After
+// an attempt that failed it returns that at once, so that only one eviction waits: Run tries again.
+func (k *Keeper) Settled(ctx context.Context) error { return k.attempt(ctx, false, false) }
 
 // Run makes the changes until the context ends. What the node carries then stays: the
 // next process finds it. While something is wanted it reads the node once a minute, and
@@ -172,7 +174,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	timer := time.NewTimer(longestWait)
 	defer timer.Stop()
 	for {
-		if k.attempt(ctx, look) == nil {
+		if k.attempt(ctx, look, true) == nil {
 			backoff = k.backoff
 			timer.Reset(wait.Jitter(lookEvery, jitter))
 		} else {
@@ -190,17 +192,20 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // attempt sends what is wanted where that is due, and notes what the node carries then. It waits for another
-// attempt to end.
-func (k *Keeper) attempt(ctx context.Context, look bool) error {
+// attempt to end. After one that failed it tries only if it is to do so again.
+func (k *Keeper) attempt(ctx context.Context, look, again bool) error {
 	select {
 	case k.sending <- struct{}{}:
 		defer func() { <-k.sending }()
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the API server to taint the node: %w", ctx.Err())
 	}
-	w, due := k.due(look)
-	if !due {
+	w, due, fault := k.due(look)
+	switch {
+	case !due:
 		return nil
+	case fault != nil && !again:
+		return fault
 	}
 	var has Set
 	err := retry.RetryOnConflict(wait.Backoff{Steps: conflictsInARow}, func() (err error) {
@@ -210,13 +215,17 @@ func (k *Keeper) attempt(ctx context.Context, look bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.unknown = err != nil; !k.unknown {
-		k.has, k.done = has, w == k.want
+		k.has, k.done, k.fault = has, w == k.want, nil
 		return nil
 	}
 	if ctx.Err() == nil { // otherwise the caller does not wait any longer
 		k.recorder.Failed(Failure, err)
 	}
-	return fmt.Errorf("tainting node %s: %w", k.node, err)
+	err = fmt.Errorf("tainting node %s: %w", k.node, err)
+	if w == k.want {
+		k.fault = err
+	}
+	return err
 }
 
 // send reads the node and changes evictd's taints on it. It returns those that the node carries then. A
