@@ -100,7 +100,7 @@ func (b *books) sum(signal pressure.Signal) (sum int64, known bool) {
 func (r *reclaim) observe(uid string, now *books) {
 	held := now.held[uid].At(r.signal)
 	sum, known := now.sum(r.signal)
-	if r.expected == nil || !known || held == 0 || r.held > 0 && held < *r.expected/2 {
+	if r.expected == nil || !known || held == 0 || held < *r.expected/2 {
 		return
 	}
 	r.held, r.others = held, sum-held

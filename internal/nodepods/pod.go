@@ -185,7 +185,9 @@ func kubeletEvictedAt(pod *corev1.Pod) time.Time {
 	at, evicted := pod.CreationTimestamp.Time, pod.Status.Reason == reasonEvicted
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
-			at = c.LastTransitionTime.Time
+			if !c.LastTransitionTime.IsZero() { // another client may leave it out
+				at = c.LastTransitionTime.Time
+			}
 			evicted = evicted || c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet
 		}
 	}
