@@ -31,8 +31,14 @@ func Load(path string) (*EvictdConfiguration, error) {
 	return Parse(data)
 }
 
-func read(path string) ([]byte, error) {
-	data, err := os.ReadFile(filepath.Clean(path))
+// read returns the file's content, cut off one byte behind what it may have: [toJSON] refuses that.
+func read(path string) (_ []byte, err error) {
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, fmt.Errorf("reading configuration: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // it was read
+	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading configuration: %w", err)
 	}

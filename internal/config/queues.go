@@ -29,14 +29,14 @@ const anyEnding = "*"
 // enough for a path that can be read.
 const deepestQueue = 16
 
-// queues returns the queues of one level, with those below, as package rank takes them, and checks them.
-// Above is the namespaces of the nearest queue above that names any; nil where none does.
-func (f *faults) queues(path *field.Path, queues []Queue, above []string, level int) (ranked []rank.Queue) {
+// queues returns the queues of one level, with those below, as package rank takes them, and checks them. Taken
+// are the namespaces of which they get each pod, whatever its labels. Above is the namespaces of the nearest queue above that names any; nil where none does.
+func (f *faults) queues(path *field.Path, queues []Queue, above []string, level int) (ranked []rank.Queue, taken []string) {
 	if level > deepestQueue && len(queues) > 0 {
 		f.invalid(path, field.OmitValueType{}, fmt.Sprintf("is nested deeper than %d queues", deepestQueue))
-		return nil
+		return nil, nil
 	}
-	names, taken := map[string]bool{}, []string(nil) // by the queues before, whatever labels a pod has
+	names := map[string]bool{}
 	for i := range queues {
 		q, at := &queues[i], path.Index(i)
 		f.queueName(at.Child("name"), q.Name, names)
@@ -45,12 +45,15 @@ func (f *faults) queues(path *field.Path, queues []Queue, above []string, level 
 		if len(q.Namespaces) > 0 {
 			inherited = q.Namespaces
 		}
-		one.Queues = f.queues(at.Child("queues"), q.Queues, inherited, level+1)
+		var takes []string
+		if one.Queues, takes = f.queues(at.Child("queues"), q.Queues, inherited, level+1); len(q.Namespaces) > 0 {
+			takes = q.Namespaces
+		}
 		if ranked = append(ranked, one); !byLabels(q) {
-			taken = append(taken, q.Namespaces...)
+			taken = append(taken, takes...)
 		}
 	}
-	return ranked
+	return ranked, taken
 }
 
 // byLabels reports whether labels choose among the pods of the queue's namespaces.

@@ -18,13 +18,14 @@ import (
 // every pod: what is not understood evicts no pod.
 func (c *EvictdConfiguration) Rules() rank.Rules {
 	f := &faults{} // a loaded configuration has none
+	queues, _ := f.queues(nil, c.Queues, nil, 1)
 	return rank.Rules{
 		DaemonSets:      c.Protect.DaemonSets,
 		BarePods:        c.Protect.BarePods,
 		PinnedPods:      c.Protect.PinnedPods,
 		PriorityAtLeast: c.Protect.PriorityAtLeast,
 		Namespaces:      slices.Clone(c.Protect.Namespaces),
-		Queues:          f.queues(nil, c.Queues, nil, 1),
+		Queues:          queues,
 		Selected:        f.selector(nil, &c.Protect.PodSelector),
 	}
 }
