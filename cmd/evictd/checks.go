@@ -70,7 +70,9 @@ func (d *daemon) checkAtStart(ctx context.Context) error {
 func (d *daemon) check(ctx context.Context, parts checks.Part) {
 	limited, cancel := context.WithTimeout(ctx, checksTimeout)
 	defer cancel()
-	results := checks.Run(limited, d.flags.inputs(d.inForce.Load(), d.host), parts)
+	in := d.flags.inputs(d.inForce.Load(), d.host)
+	in.Refused = d.idles() // the configuration in force is none of the file's then
+	results := checks.Run(limited, in, parts)
 	if ctx.Err() != nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -33,5 +34,10 @@ func TestChecksThatAreNotOKAreLogged(t *testing.T) {
 	d.check(t.Context(), checks.Node)
 	if !strings.Contains(log.String(), `"msg":"a check is not ok","check":"state-dir","state":"degraded"`) || strings.Contains(log.String(), `"check":"cgroups"`) {
 		t.Errorf("log:\n%s", log)
+	}
+	d.noteIdle(errors.New("colour: unknown field"))
+	d.check(t.Context(), checks.Edit)
+	if !strings.Contains(log.String(), `"check":"configuration","state":"missing","detail":"the configuration was refused at the start`) {
+		t.Errorf("log of a file that is refused:\n%s", log)
 	}
 }

@@ -106,6 +106,9 @@ func (h *host) compareThresholds(
 	c *config.EvictdConfiguration, kubelet *kubeletconfig.Configuration, sample *pressure.Sample,
 ) []kubeletconfig.Finding {
 	thresholds, _ := c.Thresholds() // it was validated
+	if len(thresholds) == 0 {
+		return nil // everything is left to the kubelet
+	}
 	byKubelet := h.read(pressure.WorkingSet, pressure.KubeletMemoryAvailable, pressure.AllocatableMemoryAvailable)
 	return kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
 		Sample:             sample,

@@ -57,6 +57,10 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 	}
 	root.SetErrPrefix("evictd:")
 	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand())
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.RunE = group
+	}
 	return root
 }
 

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -50,6 +50,8 @@ func newRankCommand() *cobra.Command {
 // check rejects what would be passed over in silence.
 func (f *rankFlags) check() error {
 	switch {
+	case f.why != "" && strings.Count(f.why, "/") != 1:
+		return fmt.Errorf("--why %q: write NAMESPACE/POD", f.why)
 	case f.config != "" && f.snapshot == "":
 		return errors.New("--config is for --snapshot: a running evictd ranks by its own configuration")
 	case f.save == standardStream && (f.why != "" || f.output != formatTable):
@@ -75,7 +77,7 @@ func (f *rankFlags) run(cmd *cobra.Command, _ []string) error {
 	case f.save == standardStream:
 		return d.Write(w)
 	case f.save != "":
-		if err := f.write(d); err != nil {
+		if err := d.Save(f.save); err != nil {
 			return fmt.Errorf("--save %s: %w", f.save, err)
 		}
 	}
@@ -124,15 +126,6 @@ func (f *rankFlags) replaceConfiguration(d *status.Document) error {
 	}
 	d.Configuration = loaded
 	return nil
-}
-
-// write saves the document.
-func (f *rankFlags) write(d *status.Document) error {
-	var text bytes.Buffer
-	if err := d.Write(&text); err != nil {
-		return err
-	}
-	return status.Save(f.save, text.Bytes())
 }
 
 // print prints the ranking.

@@ -18,7 +18,6 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 		return runAgent(cmd.Context(), &flags, cmd.ErrOrStderr(), clientGo)
 	})
 	flags.add(cmd)
-	_ = cmd.MarkFlagRequired("config") // it is there
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict no pod: every request is a server-side dry run")
 	cmd.Flags().StringVar(&flags.address, "http-bind-address", defaultAddress, "where /metrics, /livez, /readyz, /debug/decisions and /debug/status are served")
 	addChoice(cmd, &flags.logLevel, "log-level", "", "info", "debug", "warn", "error")

@@ -48,17 +48,16 @@ func (d *Document) Write(w io.Writer) error {
 	return nil
 }
 
-// Save writes a document to a new file that its owner alone may read. A file that is there already stays.
-func Save(path string, text []byte) error {
+// Save writes the document to a new file that its owner alone may read. A file that is there already stays.
+func (d *Document) Save(path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names it
 	if err != nil {
-		return fmt.Errorf("writing the document to a new file: %w", err)
+		return fmt.Errorf("writing the document: %w; name a new file", err)
 	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("writing the document: %w", err)
+	if err = errors.Join(d.Write(file), file.Close()); err != nil {
+		_ = os.Remove(path) // half a document is none
 	}
-	return nil
+	return err
 }
 
 // decode reads a document. Own checks add to the library what docs/adr/0017 lists.

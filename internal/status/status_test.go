@@ -219,20 +219,21 @@ func TestSave(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node.json")
-	if err := status.Save(path, []byte("text")); err != nil {
+	d := full(t)
+	if err := d.Save(path); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v; want mode 0600", info.Mode(), err)
 	}
-	if err = status.Save(path, []byte("other")); !errors.Is(err, os.ErrExist) {
+	if err = (&status.Document{}).Save(path); !errors.Is(err, os.ErrExist) {
 		t.Errorf("over a file: %v", err)
 	}
-	if text, _ := os.ReadFile(path); string(text) != "text" {
+	if text, _ := os.ReadFile(path); string(text) != written(t, d) {
 		t.Errorf("the file that was there is %q now", text)
 	}
-	if err = status.Save(filepath.Join(dir, "none", "x.json"), nil); !errors.Is(err, os.ErrNotExist) {
+	if err = d.Save(filepath.Join(dir, "none", "x.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("in no directory: %v", err)
 	}
 }
