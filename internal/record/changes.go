@@ -2,7 +2,6 @@ package record
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -25,9 +24,11 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	}
 	r.sample, r.under, r.forecasts = *sample, verdict.Under, verdict.Forecasts
 	r.pressures = append(r.pressures[:0], verdict.Pressures...) // those of the verdict are the agent's
-	for signal := range pressure.SignalCount {
-		if !r.presses(pressure.Signal(signal), false) && !r.presses(pressure.Signal(signal), true) {
-			delete(r.said, subject{heldOnNode, pressure.Signal(signal)})
+	for i := range pressure.SignalCount {
+		signal := pressure.Signal(i)
+		over := sample.Of(signal).State != pressure.Unknown && !r.presses(signal, false) && !r.presses(signal, true)
+		if over {
+			delete(r.said, subject{heldOnNode, signal})
 		}
 	}
 }
@@ -45,7 +46,7 @@ func (r *Recorder) presses(signal pressure.Signal, hard bool) bool {
 func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation) {
 	if seen.State == pressure.Unknown {
 		r.metrics.readErrors.WithLabelValues(string(signal.Source())).Inc()
-		if r.said.say(subject{"unknown", signal}, fmt.Sprint(seen.Err), r.settings.Now(), failuresApart) {
+		if r.said.say(subject{"unknown", signal}, "", r.settings.Now(), failuresApart) {
 			delete(r.said, subject{"state", signal}) // so that its end is said too
 			r.logger.Warn("signal is unknown", zap.Stringer("signal", signal), zap.Error(seen.Err))
 		}

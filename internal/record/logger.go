@@ -40,6 +40,9 @@ func NewQueuedLogger(level, format string, w io.Writer) *zap.Logger {
 	go func() {
 		for do := range q.work { // for as long as the process lives
 			do()
+			if len(q.work) > 0 {
+				continue // the lines before those that are missing
+			}
 			if lines := q.dropped.Swap(0); lines > 0 {
 				direct.Warn("the log was not read for a while, and lines are missing", zap.Int64("lines", lines))
 			}

@@ -65,7 +65,7 @@ func (m *metrics) ofDecisions(t table) {
 // ofVictims is the table of the pods in flight, and of the node's own state.
 func (m *metrics) ofVictims(t table) {
 	source := labelOf("source", pressure.WakeSources()...)
-	m.inFlight = t.gauge("victims_in_flight", "Pods in flight: evictd's victims, and pods that a request found deleted.")
+	m.inFlight = t.gauge("victims_in_flight", "Pods that are ending and relied on: evictd's victims, and those that others end.")
 	m.stuck = t.gauge("victims_stuck", "Of evictd_victims_in_flight, those past their deadline. They are not relied on.")
 	m.terminations = t.histogram("victim_termination_seconds", "From the acceptance of an eviction to the pod's end; overran is after its grace period and 15 s.",
 		[]float64{.5, 1, 2.5, 5, 10, 20, 30, 35, 45, 60, 75, 120, 300, 600, 1800, 3600}, labelOf("overran", false, true))

@@ -174,7 +174,7 @@ func TestMetricsDoc(t *testing.T) {
 	for _, row := range rowsOf(all) {
 		fmt.Fprintf(&out, "| %s |%s\n", code(row.names), row.rest)
 	}
-	out.WriteString("\n## Values of the labels\n\nEvery series is there from the start, so that the first eviction is an increase.\n\n| label | values |\n|---|---|\n")
+	out.WriteString("\n## Values of the labels\n\nEvery counter has its series from the start, so that the first eviction is an increase. What is not known has none.\n\n| label | values |\n|---|---|\n")
 	values := labelsOf(all...)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if name == "version" || name == "go_version" {

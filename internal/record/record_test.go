@@ -85,11 +85,11 @@ type rig struct {
 // Memory returns what the host's memory is used by.
 // Memory is nothing where it cannot be read. A failure that a scrape finds is counted in that scrape or in
 // the next one, so that no story has one.
-func (r *rig) Memory() (decide.Breakdown, error) {
-	if r.unread != nil {
-		return nil, nil
+func (r *rig) Memory() (used decide.Breakdown, _ error) {
+	if r.unread == nil {
+		used = r.memory
 	}
-	return r.memory, nil
+	return used, nil
 }
 
 // Processes are not known.
