@@ -1,7 +1,6 @@
 package hostinfo
 
 import (
-	"cmp"
 	"errors"
 	"regexp"
 	"strings"
@@ -39,7 +38,9 @@ func unitOf(content string) (unit string, inPod bool, err error) {
 		lines++
 		inPod = inPod || ofPod.MatchString(group)
 		own = own && ofOwn.MatchString("/"+group)
-		unit = cmp.Or(unit, nameIn(group))
+		if name := nameIn(group); unit == "" || isUnit(name) && !isUnit(unit) { // a hierarchy of v1 may know no units
+			unit = name
+		}
 	}
 	if lines == 0 {
 		err = errors.New("it has no cgroup")
@@ -56,11 +57,15 @@ func nameIn(group string) string {
 		if name != "" && name != ".." {
 			unit = name
 		}
-		if strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".scope") {
+		if isUnit(name) {
 			break
 		}
 	}
 	return clean(unit)
+}
+
+func isUnit(name string) bool {
+	return strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".scope")
 }
 
 // nameMax bounds other people's names.
