@@ -11,7 +11,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// assess puts together what is known of a pressure and asks decide what to do about it, in three steps:
+// assess puts together what is known of a pressure and asks decide what to do about it, in four steps:
 // by what is known, by what the pods use, and by a second look at the node. It changes nothing that the
 // agent remembers.
 func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure.Pressure) (*decide.Situation, decide.Plan) {

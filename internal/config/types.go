@@ -196,7 +196,7 @@ type Limits struct {
 // Disk says how evictd handles pressure on a filesystem and measures the pods' disk use;
 // [signals.md](signals.md#disk) compares the sources. The kubelet deletes unused images and dead containers
 // itself, and evicts if that does not suffice. While unused images hold what is missing, evictd
-// evicts no pod for it ([images before pods](runbook.md#beside-the-kubelet)).
+// evicts no pod for it ([images before pods](runbook.md#images-before-pods)).
 type Disk struct {
 	// `summary` reads the kubelet's Summary API, whose figures are a minute old. `node` measures the
 	// files themselves and needs the rights and mounts of deploy/components/disk-node. Unset means

@@ -69,7 +69,7 @@ type Process struct {
 // Decision is the record of one tick that acted or chose not to. It holds all
 // that is needed to see why.
 type Decision struct {
-	// ID counts the process's decisions from 1, with gaps: see number.
+	// ID counts the process's decisions from 1, with gaps: a request may have named one whose decision was not recorded.
 	ID uint64
 	// Incident is the ID of the shortage that the decision is part of; "" where there is
 	// none, as in a test that makes its own decision.
