@@ -43,7 +43,7 @@ func filledElsewhere(s *scene) {
 			FieldSelector: "reason=EvictionHeld,involvedObject.name=" + live.Name(),
 		})
 		return err == nil && slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
-			return strings.Contains(e.Message, "InsufficientReclaim") && strings.Contains(e.Message, "Used otherwise")
+			return strings.Contains(e.Message, "InsufficientReclaim") && strings.Contains(e.Message, "Other ")
 		})
 	})
 	// They are reported every 30 s.
