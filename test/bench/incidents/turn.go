@@ -157,14 +157,14 @@ func (t *turn) place(ctx context.Context, seed int) error {
 	if err := t.room.place(ctx, t.lines.End+distance); err != nil {
 		return err
 	}
-	held, err := t.room.pods()
+	pods, err := t.room.pods()
 	if err != nil {
 		return err
 	}
 	if err := t.safe(); err != nil {
 		return err
 	}
-	return t.room.limit(held.byKind + distance)
+	return t.room.limit(pods.byKind + distance)
 }
 
 // incident does the scenario's steps and measures until it is over.
