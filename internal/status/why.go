@@ -64,7 +64,7 @@ func (s *story) position(candidates int) {
 	}
 }
 
-// facts says what the pod uses, its request and its priority, and to whom it belongs.
+// facts says what the pod uses and requests, its priority, its controller and its grace period.
 func (s *story) facts() {
 	pod := s.entry.Pod
 	s.say("It %s.", s.entry.Facts())
