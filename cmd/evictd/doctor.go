@@ -29,7 +29,7 @@ func newDoctorCommand() *cobra.Command {
 		}
 		return nil
 	})
-	flags.add(cmd)
+	flags.add(cmd, false)
 	addChoice(cmd, &output, "output", "o", formatTable, formatJSON)
 	return cmd
 }

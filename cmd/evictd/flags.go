@@ -23,8 +23,8 @@ type runFlags struct {
 	address, logLevel, logFormat string
 }
 
-// add adds the flags that say where things are.
-func (f *runFlags) add(cmd *cobra.Command) {
+// add adds the flags that say where things are. The node is to be named, and the configuration where it is needed.
+func (f *runFlags) add(cmd *cobra.Command, needsFile bool) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "the configuration file")
 	flags.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"), "the node's name in the API; $NODE_NAME when left out")
@@ -33,18 +33,15 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.hostRoot, "host-root", "", "a directory below which the host's /proc, /sys/fs/cgroup and /var/lib are mounted")
 	flags.StringVar(&f.kubeletConfig, "kubelet-config", "", "the kubelet's configuration on the host, a file or a directory of drop-ins; looked for when left out")
 	flags.StringVar(&f.stateDir, "state-dir", "", "a directory for what should outlive a restart of the container; nothing does when left out")
-	cmd.PreRunE = func(*cobra.Command, []string) error { return f.named(cmd) }
-}
-
-// named rejects what is left out, or is a variable that is not set.
-func (f *runFlags) named(cmd *cobra.Command) error {
-	switch {
-	case f.nodeName == "":
-		return errors.New("name the node by --node-name or $NODE_NAME")
-	case f.config == "" && cmd.Name() == "run":
-		return errors.New("name the configuration file by --config")
-	default:
-		return nil
+	cmd.PreRunE = func(*cobra.Command, []string) error { // also where a variable that is not set was passed
+		switch {
+		case f.nodeName == "":
+			return errors.New("name the node by --node-name or $NODE_NAME")
+		case f.config == "" && needsFile:
+			return errors.New("name the configuration file by --config")
+		default:
+			return nil
+		}
 	}
 }
 

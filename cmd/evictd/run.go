@@ -17,7 +17,7 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 	cmd := newCommand("run --config FILE --node-name NAME", short, func(cmd *cobra.Command, _ []string) error {
 		return runAgent(cmd.Context(), &flags, cmd.ErrOrStderr(), clientGo)
 	})
-	flags.add(cmd)
+	flags.add(cmd, true)
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict no pod: every request is a server-side dry run")
 	cmd.Flags().StringVar(&flags.address, "http-bind-address", defaultAddress, "where /metrics, /livez, /readyz, /debug/decisions and /debug/status are served")
 	addChoice(cmd, &flags.logLevel, "log-level", "", "info", "debug", "warn", "error")
