@@ -64,14 +64,15 @@ func stallEvents(ctx context.Context, s *scene, source string) float64 {
 	return s.count(ctx, "evictd_stall_events_total", "source", source)
 }
 
-// thrash creates pods that each read a file repeatedly which is much larger than their limit.
+// thrash creates pods that each read a file which is much larger than their limit, without a pause: to its end it
+// takes them longer than any test.
 func thrash(s *scene) {
 	s.Helper()
 	const pods = 6 // on a fast disk one of them stalls for some milliseconds a second only
 	for i := range pods {
 		s.deploy(node.Workload{
 			Name: fmt.Sprintf("thrashing-%d", i), UsesMiB: 1, AsksMiB: 10, LimitMiB: 60,
-			Flags: []string{"--cache=/data/cache", "--cache-bytes=600Mi"},
+			Flags: []string{"--cache=/data/cache", "--cache-bytes=1Ti"},
 			Change: func(spec *corev1.PodSpec) {
 				node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 			},
