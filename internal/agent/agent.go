@@ -44,7 +44,7 @@ type Agent struct {
 	victims   *inflight.Tracker
 	cooldown  *cooldown.Tracker
 	incidents *incident.Tracker
-	changed   bool // something of it was changed since it was kept
+	changed   bool // since it was kept
 }
 
 // active is the policy that decisions are made by, and what judges the node by it.
@@ -122,7 +122,7 @@ func (a *Agent) putActing(now acting.State, cause string) {
 		a.cooldown.ForgetDryRuns()
 		a.incidents.ForgetDryRuns()
 	}
-	a.note(a.victims.Adopt(a.policy.DryRun))
+	a.changed = a.victims.Adopt(a.policy.DryRun) || a.changed
 	a.cooldown.SetLimits(a.policy.Limits)
 }
 
@@ -152,7 +152,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			if a.planned != nil {
 				a.takeReport(<-a.executor.Reports())
 			}
-			a.save()()
+			a.keep(a.export())()
 			return nil
 		case adopt := <-a.reload:
 			adopt()

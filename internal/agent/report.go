@@ -40,8 +40,8 @@ func (a *Agent) record(d *decide.Decision) {
 	a.options.Recorder.Decision(d)
 }
 
-// learn takes what became of a plan, or of a request in doubt, and keeps it: the victim is followed
-// and counted, and the refusals are remembered.
+// learn takes what became of a plan, or of a request in doubt: the victim is followed and counted, and the
+// refusals are remembered.
 func (a *Agent) learn(d *decide.Decision, r *decide.Report, now time.Time) {
 	a.cooldown.Observe(d, r, now)
 	if victim := a.victims.Learn(d, r, now); victim != nil {
@@ -49,7 +49,7 @@ func (a *Agent) learn(d *decide.Decision, r *decide.Report, now time.Time) {
 		a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 		a.cooldown.Accept(pod.OwnerUID, simulated, now)
 	}
-	a.save()
+	a.changed = true
 }
 
 // reconcile resolves requests in doubt by what the watch reports.

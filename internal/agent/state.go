@@ -36,38 +36,32 @@ func (a *Agent) restore(s *State, now time.Time) {
 	a.incidents.Restore(s.Incidents, now)
 	for _, r := range a.victims.Restore(s.InFlight, now) { // it counts as if it was carried out
 		a.cooldown.Accept(r.Attempt.Entry.Pod.OwnerUID, false, r.Attempt.Result.Sent)
-		a.note(true) // the next start finds when it was waited for, and not the request
+		a.changed = true // the next start finds when it was waited for, and not the request
 	}
 }
 
-// note notes whether something of the state was changed.
-func (a *Agent) note(changed bool) { a.changed = a.changed || changed }
-
-// saveChanged is save where something of the state was changed since. While a plan is carried out
-// [Agent.beforeSend] alone hands over: what changes meanwhile is kept with its report.
-func (a *Agent) saveChanged() {
+// keepChanged ends a tick: it hands over what is known where something of it has changed. While a plan is
+// carried out [Agent.beforeSend] alone does.
+func (a *Agent) keepChanged() {
 	if a.changed && a.planned == nil {
-		a.save()
+		a.changed = false
+		a.keep(a.export())
 	}
 }
 
-// save hands over what is known now. What it returns waits until that is kept.
-func (a *Agent) save() (kept func()) {
-	a.changed = false
+// keep hands a state over. What it returns waits until that is kept.
+func (a *Agent) keep(s State) (kept func()) {
 	if a.options.Memory == nil {
 		return func() {}
 	}
-	return a.options.Memory.Save(a.export())
+	return a.options.Memory.Save(s)
 }
 
 // beforeSend hands a request over that is about to be sent, with what was known when its plan began, and
 // waits until that is kept: if the process ends before its answer, the next one reads its pod before any
 // other is evicted. It is called on the executor's goroutine.
 func (a *Agent) beforeSend(open *decide.InDoubt) {
-	if a.options.Memory == nil {
-		return
-	}
 	known := a.known
 	known.InFlight = known.InFlight.With(open)
-	a.options.Memory.Save(known)()
+	a.keep(known)()
 }

@@ -26,7 +26,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 		next = a.relieve(ctx, sample, verdict, next)
 	}
 	a.reportEnded(started, ended)
-	a.saveChanged()
+	a.keepChanged()
 	a.measurer.WarmUp(sample.Time)
 	a.ticked(started, sample, verdict)
 	return next
@@ -36,7 +36,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 // that have gone.
 func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victim {
 	ended := a.victims.EndGone(now)
-	a.note(len(ended) > 0)
+	a.changed = a.changed || len(ended) > 0
 	if a.options.Pods.Synced() {
 		a.cooldown.Forget(a.victims.Present)
 		blocked, misconfigured := a.cooldown.Waiting(now)
@@ -67,7 +67,7 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 	}
 	began, ended := a.incidents.Observe(sample, a.policy.Thresholds, a.policy.Transition)
 	a.options.Recorder.Incidents(began, ended)
-	a.note(len(began)+len(ended) > 0)
+	a.changed = a.changed || len(began)+len(ended) > 0
 }
 
 // follow lets all that follows the node's readings see this one.
