@@ -12,8 +12,8 @@ import (
 )
 
 // assess puts together what is known of a pressure and asks decide what to do about it, in four steps:
-// by what is known, by what the pods use, and by a second look at the node. It changes nothing that the
-// agent remembers.
+// by what is known, by what the pods use, and by a second look at the node. Of what the agent remembers it
+// changes only what the victims should still free.
 func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure.Pressure) (*decide.Situation, decide.Plan) {
 	s := a.situation(sample, p)
 	if plan := decide.BeforeMeasuring(s); plan.Held() {
@@ -46,7 +46,7 @@ func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide
 }
 
 // measure adds what the pods use to a situation, and what is in flight by that. A plan that holds says
-// that it is not known well enough to decide by; then the situation stays as it was.
+// that it is not known well enough to decide by; then nothing is changed.
 func (a *Agent) measure(ctx context.Context, s *decide.Situation) decide.Plan {
 	s.Uses = a.measurer.Uses(ctx, s)
 	plan := decide.AfterMeasuring(s)
@@ -54,6 +54,7 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) decide.Plan {
 		s.Uses = nil
 		return plan
 	}
+	a.victims.Measured(s)
 	s.InFlight, s.Images = a.victims.For(s), a.measurer.Images(s)
 	p := &s.Pressure
 	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, func() int64 { return a.options.KubeletGap(p.SampleTime) })
@@ -93,8 +94,7 @@ func (a *Agent) obsolete(ctx context.Context, sample *pressure.Sample, verdict *
 		if planned.Hard || !hard.Threshold.Hard {
 			continue
 		}
-		s, plan := a.assess(ctx, sample, hard)
-		if a.victims.Measured(s); !plan.Held() {
+		if _, plan := a.assess(ctx, sample, hard); !plan.Held() {
 			return fmt.Sprintf("nothing holds the hard pressure of %v any more", hard.Threshold.Signal), true
 		}
 	}
@@ -108,6 +108,5 @@ func (a *Agent) obsolete(ctx context.Context, sample *pressure.Sample, verdict *
 	if plan := a.measure(ctx, s); plan.Held() {
 		return "", false
 	}
-	a.victims.Measured(s)
 	return s.Covered(), false
 }

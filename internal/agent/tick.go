@@ -109,7 +109,6 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		dealt[signal] = true
 		a.drawJitter(p)
 		s, plan := a.assess(ctx, sample, p)
-		a.victims.Measured(s)
 		if !plan.Held() {
 			a.begin(&plan.Decision)
 			a.executor.Start(ctx, plan)

@@ -22,19 +22,14 @@ func (t *Tracker) OthersUntil(met time.Time) time.Time {
 }
 
 // For returns what is in flight as a situation's pressure sees it, the oldest first, and what has
-// ended last. By what the pods use, once that was measured, it is what the victims still hold, and
-// what others are ending is among it: by hand, by a controller, by the kubelet, or by evictd before
-// it was started again. So no pod is evicted twice for one deficit. It changes nothing; see
-// [Tracker.Measured].
+// ended last. Once it was measured what the pods use, what others are ending is among it: by hand, by a
+// controller, by the kubelet, or by evictd before it was started again. So no pod is evicted twice for one
+// deficit.
 func (t *Tracker) For(s *decide.Situation) []decide.Victim {
 	p := &s.Pressure
 	all, until := t.All(), t.OthersUntil(s.Met)
 	for i := range all {
-		v := &all[i]
-		if holds, known := t.holds(v.UID, s); known {
-			v.Expected = v.Expected.Updated(holds)
-		}
-		if v.Signal == "" && v.Deadline.After(until) {
+		if v := &all[i]; v.Signal == "" && v.Deadline.After(until) {
 			v.Deadline = until
 		}
 	}
@@ -42,19 +37,13 @@ func (t *Tracker) For(s *decide.Situation) []decide.Victim {
 	if s.Uses == nil || p.SampleTime.After(until) {
 		return all
 	}
-	others := slices.DeleteFunc(t.others(s, until), func(o decide.Victim) bool { // one of the kubelet's that has ended
-		return slices.ContainsFunc(all, func(v decide.Victim) bool { return v.UID == o.UID })
-	})
-	return append(all, others...)
+	return append(all, t.others(s, until, all)...)
 }
 
-// Measured takes what the pods use: what the victims should still free.
+// Measured takes what the victims should still free, by what the pods use.
 func (t *Tracker) Measured(s *decide.Situation) {
 	for _, v := range t.victims {
-		if v.Phase != decide.Terminating {
-			continue
-		}
-		if holds, known := t.holds(v.UID, s); known {
+		if holds, known := t.holds(v.UID, s); known && v.Phase == decide.Terminating {
 			t.expect(v, holds)
 		}
 	}
@@ -64,9 +53,6 @@ func (t *Tracker) Measured(s *decide.Situation) {
 // without a cgroup has freed its memory and tasks already, although the API server may list it a
 // little longer.
 func (t *Tracker) holds(uid string, s *decide.Situation) (pressure.Amounts, bool) {
-	if s.Uses == nil {
-		return pressure.Amounts{}, false
-	}
 	if use, is := s.Uses.Unlisted[uid]; is {
 		return use.Expected, true
 	}
@@ -89,24 +75,26 @@ func (t *Tracker) holds(uid string, s *decide.Situation) (pressure.Amounts, bool
 	return none, true
 }
 
-// others returns what others are ending that holds some of the signal, by UID. It counts to until. A
-// pod whose request is in doubt is evictd's own, and is booked as that once its end is known.
-func (t *Tracker) others(s *decide.Situation, until time.Time) []decide.Victim {
+// others returns what others are ending that holds some of the signal, by UID, without what is counted
+// already. It counts to until. A pod whose request is in doubt is evictd's own, and is booked as that once its
+// end is known.
+func (t *Tracker) others(s *decide.Situation, until time.Time, counted []decide.Victim) []decide.Victim {
 	var others []decide.Victim
+	holds := func(uid string, use decide.Use) bool {
+		return use.Expected.At(s.Pressure.Threshold.Signal) > 0 && !slices.ContainsFunc(counted, func(v decide.Victim) bool { return v.UID == uid })
+	}
 	add := func(v decide.Victim, use decide.Use) {
 		v.Phase, v.Expected, v.Accepted, v.Deadline = decide.Terminating, use.Expected, until.Add(-decide.HardPatience), until
 		others = append(others, v)
 	}
-	signal := s.Pressure.Threshold.Signal
 	for _, pod := range s.Pods {
 		use := s.Uses.ByUID[pod.UID]
-		holds := use.Known && use.Expected.At(signal) > 0 && !t.Terminates(pod.UID)
-		if holds && t.find(decide.Requested, pod.UID) == nil && !t.options.SentLast(pod.UID) && t.leaves(pod) {
+		if use.Known && holds(pod.UID, use) && t.find(decide.Requested, pod.UID) == nil && !t.options.SentLast(pod.UID) && t.leaves(pod) {
 			add(decide.Victim{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, use)
 		}
 	}
 	for uid, use := range s.Uses.Unlisted {
-		if !use.Emptied && use.Expected.At(signal) > 0 && !t.Terminates(uid) {
+		if !use.Emptied && holds(uid, use) {
 			add(decide.Victim{UID: uid}, use)
 		}
 	}
