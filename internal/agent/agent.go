@@ -71,18 +71,11 @@ func New(options Options) *Agent {
 			OOMKills: options.OOMKills, Pods: options.Pods.List, Fault: options.Recorder.Failed,
 		}),
 	}
-	a.victims, a.executor = a.newVictims(), a.newExecutor()
+	a.executor = a.newExecutor()
+	a.victims = inflight.New(options.Pods, a.measurer, func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) })
 	a.restore(options.Remembered, options.Clock.Now())
 	a.adopt(options.Policy)
 	return a
-}
-
-// newVictims returns what follows the victims, of which there is none yet.
-func (a *Agent) newVictims() *inflight.Tracker {
-	return inflight.New(inflight.Options{
-		Pods: a.options.Pods, Measurer: a.measurer,
-		SentLast: func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) },
-	})
 }
 
 // newExecutor returns the executor of the agent's plans. What it calls runs on its goroutine.

@@ -16,6 +16,7 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
@@ -178,7 +179,8 @@ func benchmarkDecides(b *testing.B, n *benchNode) {
 	a := newBenchAgent(b, n)
 	b.ReportAllocs()
 	for b.Loop() {
-		a.victims, a.cooldown = a.newVictims(), cooldown.New(a.policy.Limits, a.options.Random)
+		a.victims = inflight.New(n, a.measurer, func(string) bool { return false })
+		a.cooldown = cooldown.New(a.policy.Limits, a.options.Random)
 		a.tick(b.Context())
 		if a.planned == nil {
 			b.Fatal("no pod was chosen")

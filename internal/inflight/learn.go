@@ -109,7 +109,7 @@ func (t *Tracker) Doubts(about decide.Resource, now time.Time) (own *decide.InDo
 // reported. After the API server has given a request up, its pod's end has another cause, possibly
 // days later.
 func (t *Tracker) Reconcile(now time.Time) []*decide.InDoubt {
-	if len(t.victims) == 0 || !t.options.Pods.Synced() {
+	if len(t.victims) == 0 || !t.pods.Synced() {
 		return nil
 	}
 	var ended []*decide.InDoubt

@@ -32,12 +32,12 @@ func (n *node) LastOnDisk(uid, _ string) (pressure.Amounts, bool) {
 
 // on returns a tracker of a node.
 func on(n *node) *Tracker {
-	return New(Options{Pods: n, Measurer: n, SentLast: func(string) bool { return false }})
+	return New(n, n, func(string) bool { return false })
 }
 
 // endGone ends the victims of which that is not said, as if it was the next tick.
 func endGone(t *Tracker, now time.Time, there func(uid string) bool) []decide.Victim {
-	n, is := t.options.Pods.(*node)
+	n, is := t.pods.(*node)
 	if !is {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (t *Tracker) ObserveReclaim(now time.Time, ended []decide.Victim, sample fu
 }
 
 func (t *Tracker) readBooks(sample func() pressure.Sample) books {
-	held, err := t.options.Measurer.Held()
+	held, err := t.measurer.Held()
 	if err != nil {
 		return books{}
 	}

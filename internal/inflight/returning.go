@@ -16,7 +16,7 @@ import (
 func (t *Tracker) Observe(sample *pressure.Sample, incidentOpen bool) {
 	t.followKubelets(sample.Time, incidentOpen)
 	t.drop(func(v *decide.Victim) bool { // a pod in doubt that stays was not evicted
-		return v.Presumed && t.options.Pods.Synced() && t.stays(v.UID)
+		return v.Presumed && t.pods.Synced() && t.stays(v.UID)
 	})
 	for _, signal := range pressure.Signals() {
 		if seen := sample.Of(signal); seen.State == pressure.Known {
@@ -114,7 +114,7 @@ func (t *Tracker) followKubelets(now time.Time, shortage bool) {
 		return
 	}
 	t.kubelets = map[string]bool{}
-	for _, pod := range t.options.Pods.List() {
+	for _, pod := range t.pods.List() {
 		if pod.KubeletEvictedAt.IsZero() || t.Terminates(pod.UID) {
 			continue
 		}
@@ -126,7 +126,7 @@ func (t *Tracker) followKubelets(now time.Time, shortage bool) {
 }
 
 func (t *Tracker) followKubelet(pod *nodepods.Pod, now time.Time) {
-	held, _ := t.options.Measurer.LastOnDisk(pod.UID, pod.CgroupUID)
+	held, _ := t.measurer.LastOnDisk(pod.UID, pod.CgroupUID)
 	t.victims = append(t.victims, &decide.Victim{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Phase: decide.Gone, Ended: now, Expected: held, Before: t.seen,
 	})

@@ -59,20 +59,20 @@ func (t *Tracker) Without(seen *pressure.Sample) *pressure.Sample {
 // Simulate brings the would-be victims up to date before a sample is read: it drops those that no
 // longer run, and measures what the others hold. What cannot be read keeps its figures.
 func (t *Tracker) Simulate(ctx context.Context, now time.Time) {
-	if !slices.ContainsFunc(t.victims, simulated) || !t.options.Pods.Synced() {
+	if !slices.ContainsFunc(t.victims, simulated) || !t.pods.Synced() {
 		return
 	}
 	t.listed = nil
 	t.drop(func(v *decide.Victim) bool { return simulated(v) && (!t.stays(v.UID) || t.pod(v.UID).Finished) })
-	held, _ := t.options.Measurer.Held() // a fault was reported
+	held, _ := t.measurer.Held() // a fault was reported
 	for _, v := range t.victims {
 		if !simulated(v) {
 			continue
 		}
 		if v.Expected.OnDisk() != (pressure.Amounts{}) {
-			t.options.Measurer.RefreshDisk(ctx, now, t.options.Pods.List(), simulatedDiskEvery)
+			t.measurer.RefreshDisk(ctx, now, t.pods.List(), simulatedDiskEvery)
 		}
-		onDisk, _ := t.options.Measurer.LastOnDisk(v.UID, v.UID)
+		onDisk, _ := t.measurer.LastOnDisk(v.UID, v.UID)
 		v.Expected = v.Expected.Updated(held[v.UID]).Updated(onDisk)
 	}
 }

@@ -64,7 +64,7 @@ func (t *Tracker) holds(uid string, s *decide.Situation) (pressure.Amounts, bool
 	if at < 0 || s.Pressure.Threshold.Signal.OnDisk() {
 		return none, false
 	}
-	if there, known := t.options.Measurer.Present(s.Pods[at].CgroupUID); there || !known {
+	if there, known := t.measurer.Present(s.Pods[at].CgroupUID); there || !known {
 		return none, false
 	}
 	for _, signal := range pressure.Signals() {
@@ -89,7 +89,7 @@ func (t *Tracker) others(s *decide.Situation, until time.Time, counted []decide.
 	}
 	for _, pod := range s.Pods {
 		use := s.Uses.ByUID[pod.UID]
-		if use.Known && holds(pod.UID, use) && t.find(decide.Requested, pod.UID) == nil && !t.options.SentLast(pod.UID) && t.leaves(pod) {
+		if use.Known && holds(pod.UID, use) && t.find(decide.Requested, pod.UID) == nil && !t.sentLast(pod.UID) && t.leaves(pod) {
 			add(decide.Victim{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, use)
 		}
 	}

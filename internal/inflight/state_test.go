@@ -25,7 +25,7 @@ func restarted(t *testing.T, before *Tracker, now time.Time) (*Tracker, []*decid
 	if err := state.Decode(text, boot, &kept); err != nil {
 		t.Fatal(err)
 	}
-	next := New(before.options)
+	next := New(before.pods, before.measurer, before.sentLast)
 	return next, next.Restore(kept, now)
 }
 

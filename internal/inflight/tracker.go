@@ -36,20 +36,13 @@ type Measurer interface {
 	RefreshDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod, every time.Duration)
 }
 
-// Options are where a Tracker looks. All must be set.
-type Options struct {
-	Pods     Pods
-	Measurer Measurer
-	// SentLast reports whether the plan that is being carried out has sent its last request for a
-	// pod: its report has the outcome.
-	SentLast func(uid string) bool
-}
-
 // Tracker follows the pods in flight. It belongs to one goroutine.
 type Tracker struct {
-	options Options
-	dryRun  bool
-	listed  map[string]*nodepods.Pod // by UID, once for a tick; nil before
+	pods     Pods
+	measurer Measurer
+	sentLast func(uid string) bool
+	dryRun   bool
+	listed   map[string]*nodepods.Pod // by UID, once for a tick; nil before
 
 	// victims are in any phase: those that are gone in the order of their ends, and of those in doubt
 	// at most one for a resource.
@@ -68,9 +61,10 @@ type Tracker struct {
 	booksRead time.Time
 }
 
-// New returns a tracker of no pods.
-func New(options Options) *Tracker {
-	return &Tracker{options: options, reclaims: map[string]*reclaim{}}
+// New returns a tracker of no pods. SentLast reports whether the plan that is being carried out has sent its
+// last request for a pod: its report has the outcome.
+func New(pods Pods, measurer Measurer, sentLast func(uid string) bool) *Tracker {
+	return &Tracker{pods: pods, measurer: measurer, sentLast: sentLast, reclaims: map[string]*reclaim{}}
 }
 
 // Adopt takes another policy. Memory may be measured in another way from then on, so that what was measured
@@ -100,7 +94,7 @@ func (t *Tracker) UnknownUntil(signal pressure.Signal) time.Time {
 // Nothing ends while the list of pods is not complete.
 func (t *Tracker) EndGone(now time.Time) []decide.Victim {
 	t.listed = nil
-	if len(t.victims) == 0 || !t.options.Pods.Synced() {
+	if len(t.victims) == 0 || !t.pods.Synced() {
 		return nil
 	}
 	var ended []decide.Victim
@@ -210,7 +204,7 @@ func (t *Tracker) Present(uid string) bool {
 	if pod := t.pod(uid); pod != nil && !over(pod) { // what the kubelet evicted stays listed, and what a finalizer keeps
 		return true
 	}
-	there, known := t.options.Measurer.Present(uid)
+	there, known := t.measurer.Present(uid)
 	return there || !known // unknown does not mean ended
 }
 
@@ -219,7 +213,7 @@ func (t *Tracker) Present(uid string) bool {
 func (t *Tracker) pod(uid string) *nodepods.Pod {
 	if t.listed == nil {
 		t.listed = map[string]*nodepods.Pod{}
-		for _, pod := range t.options.Pods.List() {
+		for _, pod := range t.pods.List() {
 			t.listed[pod.UID] = pod
 		}
 	}
@@ -252,6 +246,6 @@ func (t *Tracker) leaves(pod *nodepods.Pod) bool {
 	case !over(pod):
 		return pod.Terminating
 	}
-	there, _ := t.options.Measurer.Present(pod.CgroupUID)
+	there, _ := t.measurer.Present(pod.CgroupUID)
 	return there
 }
