@@ -52,13 +52,10 @@ func (a *Agent) learn(d *decide.Decision, r *decide.Report, now time.Time) {
 	a.changed = true
 }
 
-// reconcile resolves requests in doubt by what the watch reports.
-func (a *Agent) reconcile(now time.Time) {
-	if a.planned != nil {
-		return
-	}
-	for _, open := range a.victims.Reconcile(now) {
-		if !a.victims.Terminates(open.UID()) { // by one before in this loop
+// reconcile resolves requests in doubt that were carried out, by what the watch reports.
+func (a *Agent) reconcile(carriedOut []*decide.InDoubt) {
+	for _, open := range carriedOut {
+		if a.planned == nil && !a.victims.Terminates(open.UID()) { // by one before in this loop
 			r := decide.Report{About: open}
 			r.Reconcile(open, "the watch of the pods")
 			a.takeReport(r)

@@ -35,15 +35,14 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 // updateVictims brings the list of victims up to date before the node is read, and returns those
 // that have gone.
 func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victim {
-	ended := a.victims.EndGone(now)
+	ended, carriedOut := a.victims.Update(ctx, now)
 	a.changed = a.changed || len(ended) > 0
 	if a.options.Pods.Synced() {
 		a.cooldown.Forget(a.victims.Present)
 		blocked, misconfigured := a.cooldown.Waiting(now)
 		a.options.Recorder.Ledger(now, a.victims.All(), blocked, misconfigured)
 	}
-	a.reconcile(now)
-	a.victims.Simulate(ctx, now)
+	a.reconcile(carriedOut)
 	return ended
 }
 

@@ -104,28 +104,6 @@ func (t *Tracker) Doubts(about decide.Resource, now time.Time) (own *decide.InDo
 	return own, others
 }
 
-// Reconcile takes what the watch tells of the requests in doubt, and returns those whose pods are
-// terminating, or no longer listed, because of them. They stay in doubt until their outcome is
-// reported. After the API server has given a request up, its pod's end has another cause, possibly
-// days later.
-func (t *Tracker) Reconcile(now time.Time) []*decide.InDoubt {
-	if len(t.victims) == 0 || !t.pods.Synced() {
-		return nil
-	}
-	var ended []*decide.InDoubt
-	t.drop(func(v *decide.Victim) bool {
-		if v.Phase != decide.Requested || t.stays(v.UID) {
-			return false
-		}
-		over := !v.Request.MayBeOurs(now)
-		if !over {
-			ended = append(ended, v.Request)
-		}
-		return over
-	})
-	return ended
-}
-
 // learnDoubt takes what a plan found out about what is in doubt. A request that may still be carried
 // out stays in doubt, also where a second one for its pod was refused: the API server charges a budget
 // for the first one before it deletes the pod. A request for the same pod continues the row of

@@ -42,7 +42,8 @@ func endGone(t *Tracker, now time.Time, there func(uid string) bool) []decide.Vi
 		return nil
 	}
 	n.runs = there
-	return t.EndGone(now)
+	ended, _ := t.Update(context.Background(), now)
+	return ended
 }
 
 func at(offset time.Duration) time.Time {

@@ -67,15 +67,13 @@ func (w *world) happen(t *testing.T) {
 	case 5: // it has ended
 		delete(w.holds, uid)
 		delete(w.ending, uid)
-		w.list()
-		w.tracker.EndGone(w.now)
 	default: // a restart
 		kept := w.tracker.Export()
 		w.tracker = on(w.node)
 		w.tracker.Restore(kept, w.now)
 	}
 	w.list()
-	w.tracker.Simulate(t.Context(), w.now) // as before each sample
+	w.tracker.Update(t.Context(), w.now) // as before each sample
 }
 
 // end lets others end a pod that a request found so.

@@ -56,14 +56,13 @@ func (t *Tracker) Without(seen *pressure.Sample) *pressure.Sample {
 	return without
 }
 
-// Simulate brings the would-be victims up to date before a sample is read: it drops those that no
-// longer run, and measures what the others hold. What cannot be read keeps its figures.
-func (t *Tracker) Simulate(ctx context.Context, now time.Time) {
-	if !slices.ContainsFunc(t.victims, simulated) || !t.pods.Synced() {
+// simulate brings the would-be victims up to date: it drops those that no longer run, and measures what the
+// others hold. What cannot be read keeps its figures.
+func (t *Tracker) simulate(ctx context.Context, now time.Time) {
+	t.drop(func(v *decide.Victim) bool { return simulated(v) && (!t.stays(v.UID) || t.pod(v.UID).Finished) })
+	if !slices.ContainsFunc(t.victims, simulated) {
 		return
 	}
-	t.listed = nil
-	t.drop(func(v *decide.Victim) bool { return simulated(v) && (!t.stays(v.UID) || t.pod(v.UID).Finished) })
 	held, _ := t.measurer.Held() // a fault was reported
 	for _, v := range t.victims {
 		if !simulated(v) {

@@ -15,7 +15,7 @@ import (
 func TestSimulatedKeepsUnknownUnknown(t *testing.T) {
 	t.Parallel()
 	const stall, tasks = pressure.MemoryStall, pressure.PIDAvailable
-	tracker, dry := on(&node{}), victim("a", 0)
+	tracker, dry := on(&node{pods: []*nodepods.Pod{{Pod: rank.Pod{UID: "a"}}}}), victim("a", 0)
 	dry.DryRun, dry.Expected = true, memory(95).With(stall, 95).With(tasks, 5)
 	tracker.Accept(dry)
 	endGone(tracker, at(time.Minute), always)
@@ -59,14 +59,12 @@ func TestSimulatedVictims(t *testing.T) {
 	endGone(tracker, at(time.Second), always)
 	counts(0)
 	endGone(tracker, at(time.Minute), func(uid string) bool { return uid != "real" })
-	counts(20)
-	tracker.Simulate(t.Context(), at(time.Minute))
 	counts(7)
 	if got := tracker.SimulatedAmount(pressure.NodeFSAvailable); got != 1 {
 		t.Errorf("%d of a disk count as reclaimed, want 1", got)
 	}
 	n.holds, n.unread = nil, errors.New("planted")
-	tracker.Simulate(t.Context(), at(time.Minute))
+	tracker.Update(t.Context(), at(time.Minute))
 	counts(7)
 	tracker.Adopt(false)
 	counts(0)

@@ -8,8 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // restarted returns a tracker of the same node that was restored from what the first one exports, as it
@@ -69,7 +71,7 @@ func TestExpiredVictimsAreNotRestored(t *testing.T) {
 // A dry run's victims are restored, those that count as ended too, and end with the dry run.
 func TestDryRunsVictimsEndWithItAfterARestart(t *testing.T) {
 	t.Parallel()
-	l, dry, ended := on(&node{}), own("a", 1), own("ended", 1)
+	l, dry, ended := on(&node{pods: []*nodepods.Pod{{Pod: rank.Pod{UID: "ended"}}}}), own("a", 1), own("ended", 1)
 	dry.DryRun, ended.DryRun, ended.Deadline = true, true, at(0)
 	l.Accept(dry)
 	l.Accept(ended)

@@ -90,27 +90,35 @@ func (t *Tracker) UnknownUntil(signal pressure.Signal) time.Time {
 	return t.unknown.Add(decide.ReturnsWithin(signal))
 }
 
-// EndGone begins a tick: it returns the victims that have ended, the one first that was accepted first.
-// Nothing ends while the list of pods is not complete.
-func (t *Tracker) EndGone(now time.Time) []decide.Victim {
+// Update begins a tick. It returns the victims that have ended, the one first that was accepted first, and the
+// requests in doubt whose pods are terminating, or no longer listed, because of them: these stay in doubt until
+// their outcome is reported. After the API server has given a request up, its pod's end has another cause,
+// possibly days later. Nothing ends while the list of pods is not complete.
+func (t *Tracker) Update(ctx context.Context, now time.Time) (ended []decide.Victim, carriedOut []*decide.InDoubt) {
 	t.listed = nil
 	if len(t.victims) == 0 || !t.pods.Synced() {
-		return nil
+		return nil, nil
 	}
-	var ended []decide.Victim
 	t.drop(func(v *decide.Victim) bool {
-		over := v.Phase == decide.Terminating && t.hasEnded(v, now)
-		if over {
+		switch {
+		case v.Phase == decide.Requested && !t.stays(v.UID):
+			if !v.Request.MayBeOurs(now) {
+				return true
+			}
+			carriedOut = append(carriedOut, v.Request)
+		case v.Phase == decide.Terminating && t.hasEnded(v, now):
 			v.Ended = now
 			ended = append(ended, *v)
+			return true
 		}
-		return over
+		return false
 	})
 	slices.SortFunc(ended, oldestFirst)
 	for i := range ended {
 		t.end(ended[i], now)
 	}
-	return ended
+	t.simulate(ctx, now)
+	return ended, carriedOut
 }
 
 // hasEnded reports whether the pod of a victim is not there any more. A would-be victim of a dry run
