@@ -85,7 +85,6 @@ func TestOneRequestForAResource(t *testing.T) {
 	for _, uid := range []string{"c", "a"} {
 		tracker.Accept(victim(uid, 1))
 	}
-	tracker.settle()
 	if diff := cmp.Diff([]string{"d", "e"}, inDoubt(tracker)); diff != "" {
 		t.Errorf("in doubt after two were resolved (-want +got):\n%s", diff)
 	}

@@ -24,7 +24,6 @@ func (t *Tracker) Learn(d *decide.Decision, r *decide.Report, now time.Time) *de
 		t.Accept(v)
 	}
 	t.learnOthers(d, r, now)
-	t.settle()
 	return victim
 }
 
@@ -124,11 +123,4 @@ func (t *Tracker) learnDoubt(d *decide.Decision, r *decide.Report, now time.Time
 		request.Rests = now.Add(restsFor)
 	}
 	t.victims = append(t.victims, request.Victim())
-}
-
-// settle ends the doubt about pods that are known to terminate, for each resource.
-func (t *Tracker) settle() {
-	for _, known := range t.All() {
-		t.drop(func(v *decide.Victim) bool { return v.Phase == decide.Requested && v.UID == known.UID })
-	}
 }

@@ -71,7 +71,6 @@ func (t *Tracker) Restore(s State, now time.Time) (givenUp []*decide.InDoubt) {
 			t.restoreTerminating(v, now)
 		}
 	}
-	t.settle()
 	return givenUp
 }
 

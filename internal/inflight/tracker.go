@@ -147,9 +147,10 @@ func (t *Tracker) end(v decide.Victim, now time.Time) {
 // terminating already keeps what is known of it, so that seeing it again does not move its deadline,
 // and only what it should still free is updated. But a victim that is really in flight replaces one
 // that a dry run simulated, and an eviction with a response replaces what was observed of the pod
-// before.
+// before. There is no doubt about it any more, for any resource.
 func (t *Tracker) Accept(v decide.Victim) {
 	t.follow(&v)
+	t.drop(func(other *decide.Victim) bool { return other.Phase == decide.Requested && other.UID == v.UID })
 	before := t.find(decide.Terminating, v.UID)
 	if before != nil && (!before.DryRun || v.DryRun) && (before.Signal != "" || v.Signal == "") {
 		t.expect(before, v.Expected)
