@@ -36,7 +36,7 @@ func (a *Agent) restore(s *State, now time.Time) {
 	a.incidents.Restore(s.Incidents, now)
 	for _, r := range a.victims.Restore(s.InFlight, now) { // it counts as if it was carried out
 		a.cooldown.Accept(r.Attempt.Entry.Pod.OwnerUID, false, r.Attempt.Result.Sent)
-		a.changed = true // the next start finds when it was waited for, and not the request
+		a.changed = true // the next start finds that something is waited for, and not the request
 	}
 }
 

@@ -100,8 +100,6 @@ type Victim struct {
 	// Evacuating says that admission moves the pod away by its own means and that nothing shows
 	// whether it does: it counts to its deadline.
 	Evacuating bool `json:"evacuating,omitempty"`
-	// Presumed says of a victim that is gone that it is not known whether evictd evicted it.
-	Presumed bool `json:"presumed,omitempty"`
 }
 
 // Key names the victim: namespace/name, or the UID where no name is known.

@@ -31,10 +31,10 @@ type books struct {
 }
 
 // follow begins to measure a victim that was accepted. A victim that is followed already is not
-// affected. The victim of a dry run, and one that evictd did not evict, are not followed.
+// affected. The victim of a dry run, one that has ended, and one that evictd did not evict, are not followed.
 func (t *Tracker) follow(v *decide.Victim) {
 	signal, err := pressure.ParseSignal(v.Signal)
-	if err != nil || v.DryRun || t.reclaims[v.UID] != nil {
+	if err != nil || v.DryRun || v.Phase != decide.Terminating || t.reclaims[v.UID] != nil {
 		return
 	}
 	r := &reclaim{signal: signal}

@@ -15,9 +15,6 @@ import (
 // is open, the victims of the kubelet that have ended are followed too.
 func (t *Tracker) Observe(sample *pressure.Sample, incidentOpen bool) {
 	t.followKubelets(sample.Time, incidentOpen)
-	t.drop(func(v *decide.Victim) bool { // a pod in doubt that stays was not evicted
-		return v.Presumed && t.pods.Synced() && t.stays(v.UID)
-	})
 	for _, signal := range pressure.Signals() {
 		if seen := sample.Of(signal); seen.State == pressure.Known {
 			t.credit(signal, seen.Available)

@@ -20,13 +20,15 @@ const (
 // State is what a [Tracker] knows that a restart must not forget.
 type State struct {
 	Victims []decide.Victim `json:"victims,omitempty"`
-	// LastEnd is when a victim of evictd's last ended; the zero time when none has.
+	// LastEnd is when a victim of evictd's last ended; the zero time when none has. Unknown is when a process
+	// began that knew not all of the time before; the zero time when none did.
 	LastEnd time.Time `json:"lastEnd,omitzero"`
+	Unknown time.Time `json:"unknown,omitzero"`
 }
 
 // Export returns what the tracker knows. It shares nothing that is changed.
 func (t *Tracker) Export() State {
-	s := State{LastEnd: t.lastEnd}
+	s := State{LastEnd: t.lastEnd, Unknown: t.unknown}
 	for _, v := range t.victims {
 		s.Victims = append(s.Victims, *v)
 	}
@@ -45,51 +47,33 @@ func (s State) With(open *decide.InDoubt) State {
 
 // Restore takes what was exported and has not expired, before anything else happens, and returns the
 // requests of the process before that the API server has given up since: whether one was carried out is
-// not known, and the space of a disk that its pod held is waited for. The others are in doubt still, so
-// that their pods are read before any other is evicted.
+// not known, and a victim may be in flight of which nothing is. The others are in doubt still, so that their
+// pods are read before any other is evicted.
 func (t *Tracker) Restore(s State, now time.Time) (givenUp []*decide.InDoubt) {
-	t.lastEnd = state.Restored(s.LastEnd, now, 0)
+	t.lastEnd, t.unknown = state.Restored(s.LastEnd, now, 0), state.Restored(s.Unknown, now, 0)
 	for _, v := range s.Victims {
-		switch v.Phase {
-		case decide.Requested:
-			if v.Request == nil || v.Request.Attempt.Entry.Pod == nil {
-				continue // not what evictd writes
-			}
-			request := reopened(v.Request, now)
-			switch sent := v.Request.Attempt.Result.Sent; {
-			case now.Sub(sent) >= requestedKept:
-			case now.Sub(sent) > decide.DoubtLasts:
-				givenUp = append(givenUp, request)
-				t.keep(presumed(request, now), now)
-			default:
-				t.victims = append(t.victims, request.Victim())
-			}
-		case decide.Gone:
-			v.Ended = state.Restored(v.Ended, now, 0)
-			t.keep(v, now)
+		requested := v.Phase == decide.Requested
+		if requested && (v.Request == nil || v.Request.Attempt.Entry.Pod == nil) {
+			continue // not what evictd writes
+		}
+		accepted := state.Restored(v.Accepted, now, 0)
+		v.Accepted, v.Deadline = accepted, accepted.Add(v.Deadline.Sub(v.Accepted))
+		v.Ended, v.Escalated = state.Restored(v.Ended, now, 0), state.Restored(v.Escalated, now, 0)
+		switch {
+		case requested && now.Sub(accepted) >= requestedKept,
+			v.Phase == decide.Terminating && now.Sub(v.Deadline) >= terminatingKept,
+			returns(&v) && now.Sub(v.Ended) >= decide.CollectedWithin:
+		case requested && now.Sub(accepted) > decide.DoubtLasts:
+			t.unknown = now
+			givenUp = append(givenUp, reopened(v.Request, now))
+		case requested:
+			t.victims = append(t.victims, reopened(v.Request, now).Victim())
 		default:
-			t.restoreTerminating(v, now)
+			t.victims = append(t.victims, &v)
+			t.follow(&v)
 		}
 	}
 	return givenUp
-}
-
-// keep takes a victim that has ended and may still be in flight. A would-be victim runs on.
-func (t *Tracker) keep(v decide.Victim, now time.Time) {
-	if v.DryRun || now.Sub(v.Ended) < decide.CollectedWithin {
-		t.victims = append(t.victims, &v)
-	}
-}
-
-func (t *Tracker) restoreTerminating(v decide.Victim, now time.Time) {
-	if now.Sub(v.Deadline) >= terminatingKept {
-		return
-	}
-	accepted := state.Restored(v.Accepted, now, 0)
-	v.Accepted, v.Deadline = accepted, accepted.Add(v.Deadline.Sub(v.Accepted))
-	v.Escalated = state.Restored(v.Escalated, now, 0)
-	t.victims = append(t.victims, &v)
-	t.follow(&v)
 }
 
 // reopened returns a request as it was when the process before ended.
@@ -99,15 +83,4 @@ func reopened(kept *decide.InDoubt, now time.Time) *decide.InDoubt {
 	r.First, r.Attempt.Result.Sent = state.Restored(r.First, now, 0), sent
 	p.Since, p.SampleTime, p.Threshold.Quantity = state.Restored(p.Since, now, 0), sent, pressure.Absolute(p.Line)
 	return &r
-}
-
-// presumed returns the pod of a request as one that ended when it should have, if the request was
-// carried out.
-func presumed(r *decide.InDoubt, now time.Time) decide.Victim {
-	v, signal := r.Victim(), r.Pressure.Threshold.Signal
-	ended := r.Attempt.Result.Sent.Add(decide.GracePeriod(r.Attempt.Grace()) + decide.DeadlineMargin)
-	v.Phase, v.Request, v.Presumed = decide.Gone, nil, true
-	v.Expected, v.Before = v.Expected.OnDisk(), v.Before.With(signal, r.Pressure.Observed.Available)
-	v.Ended = state.Restored(ended, now, 0)
-	return *v
 }

@@ -54,7 +54,7 @@ type Tracker struct {
 	// kubelets are the pods of which it is known that the kubelet evicted them, by UID; nil
 	// where no shortage lasts.
 	kubelets map[string]bool
-	// unknown is when a process began that knows nothing of the time before; zero for another.
+	// unknown is when a process began that knew not all of the time before; zero where none did.
 	unknown time.Time
 
 	reclaims  map[string]*reclaim // those of evictd's victims, by UID
@@ -149,7 +149,6 @@ func (t *Tracker) end(v decide.Victim, now time.Time) {
 // that a dry run simulated, and an eviction with a response replaces what was observed of the pod
 // before. There is no doubt about it any more, for any resource.
 func (t *Tracker) Accept(v decide.Victim) {
-	t.follow(&v)
 	t.drop(func(other *decide.Victim) bool { return other.Phase == decide.Requested && other.UID == v.UID })
 	before := t.find(decide.Terminating, v.UID)
 	if before != nil && (!before.DryRun || v.DryRun) && (before.Signal != "" || v.Signal == "") {
@@ -159,6 +158,7 @@ func (t *Tracker) Accept(v decide.Victim) {
 	t.drop(func(other *decide.Victim) bool { return other == before })
 	v.Phase, v.Before = decide.Terminating, t.seen
 	t.victims = append(t.victims, &v)
+	t.follow(&v)
 }
 
 // expect takes what a victim should still free by a newer measurement. A process that has ended

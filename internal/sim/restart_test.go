@@ -107,8 +107,9 @@ func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
 	})
 }
 
-// When the next process begins, a request without a response is older than the API server may take for one. If its
-// pod has ended meanwhile, its space is waited for. If the pod is there and stays, nothing is waited for.
+// When the next process begins, a request without a response is older than the API server may take for one. The space
+// of its pod is waited for, as after a start without a state, and a second restart forgets nothing of that. A pod that
+// is there after that is evicted.
 func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 	stories(t, map[bool][]string{true: {"large"}, false: {"large", "large"}}, func(n *world, arrives bool, want []string) {
 		n.largeAndSmall(nodefs, always(90))
@@ -118,7 +119,9 @@ func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 		n.answer, n.file = nil, killed()
 		time.Sleep(decide.DoubtLasts)
 		n.live(5 * time.Second)
-		n.live(time.Minute) // the note of the request is written over
+		n.live(50 * time.Second) // the note of the request is written over
+		n.evicted("large")
+		n.live(time.Minute)
 		n.evicted(want...)
 		n.counts(len(want))
 		if open := n.inDoubt(); len(open) > 0 {
