@@ -66,10 +66,8 @@ func New(options Options) *Agent {
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.Failed,
 		}),
-		cooldown: cooldown.New(options.Policy.Limits, options.Random),
-		incidents: incident.New(incident.Sources{
-			OOMKills: options.OOMKills, Pods: options.Pods.List, Fault: options.Recorder.Failed,
-		}),
+		cooldown:  cooldown.New(options.Policy.Limits, options.Random),
+		incidents: incident.New(options.OOMKills, options.Pods.List, options.Recorder.Failed),
 	}
 	a.executor = a.newExecutor()
 	a.victims = inflight.New(options.Pods, a.measurer, func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) })

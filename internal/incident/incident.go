@@ -41,10 +41,13 @@ type Incident struct {
 	// most; More counts those beyond that.
 	Victims []Victim `json:"victims,omitempty"`
 	More    int      `json:"more,omitempty"`
-	// Before is what had happened on the node when the incident began.
-	Before Before `json:"before"`
-	// During is what the kernel and the kubelet did since; it means nothing until the incident has ended.
-	During During `json:"-"`
+	// KillsBefore is how many processes the kernel had killed for want of memory since boot when the incident
+	// began; negative where that is not known.
+	KillsBefore int64 `json:"killsBefore"`
+	// OOMKills is how many it killed in the incident; negative where that is not known. Kubelets are the pods
+	// that the kubelet evicted in it, as namespace/name. Both mean nothing until it has ended.
+	OOMKills int64    `json:"-"`
+	Kubelets []string `json:"-"`
 }
 
 // Victim is a pod that was evicted in an incident, or would have been.

@@ -37,21 +37,15 @@ func TestIncidentTellsWhatOthersDid(t *testing.T) {
 				pods = append(pods, &nodepods.Pod{Pod: rank.Pod{Namespace: "shop", Name: name, UID: name}, KubeletEvictedAt: n.at.Add(at)})
 			}
 			for i := range test.old {
-				evicted(fmt.Sprint("old", i), -time.Duration(i)*time.Second)
+				evicted(fmt.Sprint("old", i), -time.Duration(i+1)*time.Second)
 			}
-			tracker := New(Sources{
-				OOMKills: test.before, Pods: func() []*nodepods.Pod { return slices.Clone(pods) },
-				Fault: func(string, error) { faults++ },
-			})
-			began, _ := tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
-			if known := began[0].Before.Evicted.IsZero(); known == (test.old > 0) {
-				t.Errorf("%d pods were evicted before, the last at %v", test.old, began[0].Before.Evicted)
-			}
-			tracker.others.OOMKills = test.after
+			tracker := New(test.before, func() []*nodepods.Pod { return pods }, func(string, error) { faults++ })
+			tracker.Observe(n.after(time.Second/2, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
+			tracker.oomKills = test.after
 			evicted("b", time.Second)
-			evicted("a", time.Second)
+			evicted("a", -time.Second/2) // in the second in which it began, by a clock of whole seconds
 			_, ended := tracker.Observe(n.after(transition, nil), thresholds(), transition)
-			if got := ended[0].During; got.OOMKills != test.want || !slices.Equal(got.Kubelets, []string{"shop/a", "shop/b"}) || faults != test.faults {
+			if got := ended[0]; got.OOMKills != test.want || !slices.Equal(got.Kubelets, []string{"shop/a", "shop/b"}) || faults != test.faults {
 				t.Errorf("%+v with %d faults; want %d kills, shop/a, shop/b, %d faults", got, faults, test.want, test.faults)
 			}
 		})

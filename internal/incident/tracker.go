@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -12,14 +13,19 @@ import (
 // Tracker follows which incidents are open, and what others did in each. It is not safe for
 // concurrent use.
 type Tracker struct {
-	others Sources
+	oomKills func() (int64, error)
+	pods     func() []*nodepods.Pod
+	fault    func(source string, err error)
 	// open has at most one incident for a resource, the oldest first.
 	open []*Incident
 }
 
-// New returns a tracker without incidents, which reads the sources when an incident begins and
-// ends.
-func New(others Sources) *Tracker { return &Tracker{others: others} }
+// New returns a tracker without incidents. OOMKills returns how many processes the kernel has killed for want
+// of memory since boot, Pods the listed pods of the node, among them those that the kubelet has evicted, and Fault
+// receives the error when OOMKills fails. They are called when an incident begins and ends.
+func New(oomKills func() (int64, error), pods func() []*nodepods.Pod, fault func(source string, err error)) *Tracker {
+	return &Tracker{oomKills: oomKills, pods: pods, fault: fault}
+}
 
 // Observe takes a sample, judged by the thresholds in force, and returns copies of the
 // incidents that began and that ended with it. An incident begins when a threshold is met,
@@ -35,7 +41,7 @@ func (t *Tracker) Observe(sample *pressure.Sample, thresholds []pressure.Thresho
 	t.open = slices.DeleteFunc(t.open, func(i *Incident) bool {
 		over := i.Short.Before(sample.Time) && sample.Time.Sub(i.Short) >= transition
 		if over {
-			i.During = t.others.during(&i.Before)
+			t.end(i)
 			ended = append(ended, *i)
 		}
 		return over
@@ -77,10 +83,34 @@ func (t *Tracker) begin(signal pressure.Signal, seen pressure.Observation, at ti
 	i := &Incident{
 		ID:       signal.String() + "-" + at.UTC().Format("20060102T150405.000Z"),
 		Resource: decide.Resource{Kind: signal.Kind(), Device: seen.Device}, Signal: signal,
-		Began: at, Short: at, Lowest: seen.Available, Before: t.others.before(),
+		Began: at, Short: at, Lowest: seen.Available, KillsBefore: t.kills(),
 	}
 	t.open = append(t.open, i)
 	return i
+}
+
+// end notes what others have done in an incident. The kubelet's times are in whole seconds.
+func (t *Tracker) end(i *Incident) {
+	i.OOMKills = -1
+	if now := t.kills(); now >= 0 && i.KillsBefore >= 0 {
+		i.OOMKills = max(0, now-i.KillsBefore)
+	}
+	for _, pod := range t.pods() {
+		if !pod.KubeletEvictedAt.Before(i.Began.Truncate(time.Second)) { // it is the zero time where the kubelet did not
+			i.Kubelets = append(i.Kubelets, pod.Key())
+		}
+	}
+	slices.Sort(i.Kubelets)
+}
+
+// kills returns how many processes the kernel has killed since boot; negative where that is not known.
+func (t *Tracker) kills() int64 {
+	kills, err := t.oomKills()
+	if err != nil {
+		t.fault(string(pressure.ProcSource), err)
+		return -1
+	}
+	return kills
 }
 
 // of returns the open incident that the reading of a signal belongs to; nil when there is none. While a

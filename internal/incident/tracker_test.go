@@ -37,7 +37,7 @@ func newNode() *node {
 
 // calm returns a tracker of a node on which others do nothing.
 func calm() *Tracker {
-	return New(Sources{OOMKills: kills(0), Pods: func() []*nodepods.Pod { return nil }})
+	return New(kills(0), func() []*nodepods.Pod { return nil }, nil)
 }
 
 type reading = map[pressure.Signal]int64

@@ -303,14 +303,15 @@ func victimStories() []story {
 		{"an incident's last line: what evictd, the kubelet and the kernel did", func(r *rig) {
 			everything := incident.Incident{
 				ID: "memory.available-20260304T050607.008Z", Signal: pressure.MemoryAvailable, Began: start, Short: start.Add(90 * time.Second), Lowest: 7,
-				Victims: []incident.Victim{{Pod: "shop/a", UID: "a"}, {Pod: "shop/b", UID: "b", DryRun: true}},
-				During:  incident.During{OOMKills: 2, Kubelets: []string{"shop/c"}},
+				Victims:  []incident.Victim{{Pod: "shop/a", UID: "a"}, {Pod: "shop/b", UID: "b", DryRun: true}},
+				OOMKills: 2, Kubelets: []string{"shop/c"},
 			}
 			nothing, dry, unread, many := everything, everything, everything, everything
-			nothing.Victims, nothing.During = nil, incident.During{}
-			dry.Victims, dry.During = everything.Victims[1:], incident.During{}
-			unread.Victims, unread.During = everything.Victims[:1], incident.During{OOMKills: -1}
-			many.More, many.During = 5, incident.During{}
+			for _, i := range []*incident.Incident{&nothing, &dry, &unread, &many} {
+				i.OOMKills, i.Kubelets = 0, nil
+			}
+			nothing.Victims, dry.Victims, unread.Victims = nil, everything.Victims[1:], everything.Victims[:1]
+			unread.OOMKills, many.More = -1, 5
 			r.Incidents([]incident.Incident{everything}, nil)
 			r.Incidents(nil, []incident.Incident{everything, nothing, dry, unread, many})
 		}},

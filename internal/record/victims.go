@@ -79,9 +79,9 @@ func (r *Recorder) incidentEnded(i *incident.Incident) {
 	}
 	line := with("incident", i.ID, "signal", i.Signal, "unit", i.Signal.Unit(), "since", i.Began.UTC(),
 		"duration_seconds", i.Short.Sub(i.Began).Seconds(), "lowest", i.Lowest,
-		"victims", evicted, "would_be_victims", would, "kubelet_evictions", i.During.Kubelets).some("more_victims", i.More)
-	if i.During.OOMKills >= 0 {
-		line = line.with("oom_kills", i.During.OOMKills)
+		"victims", evicted, "would_be_victims", would, "kubelet_evictions", i.Kubelets).some("more_victims", i.More)
+	if i.OOMKills >= 0 {
+		line = line.with("oom_kills", i.OOMKills)
 	}
 	r.logger.Info("incident ended", line...)
 }

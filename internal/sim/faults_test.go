@@ -363,7 +363,7 @@ func TestOneShortageIsOneIncident(t *testing.T) {
 		n.evicts(3*time.Minute, "greedy")
 		n.oneIncident("shop/greedy")
 		i := &n.incidents[0]
-		if i.During.OOMKills != 2 || !slices.Equal(i.During.Kubelets, []string{"shop/killed"}) {
+		if i.OOMKills != 2 || !slices.Equal(i.Kubelets, []string{"shop/killed"}) {
 			t.Errorf("got %+v", i)
 		}
 		if others := n.decided(func(d *decide.Decision) bool { return d.Incident != i.ID }); len(others) > 0 {
@@ -390,7 +390,7 @@ func TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState(t *testing.T) {
 			}
 		}
 		for i := range old {
-			n.Run(fmt.Sprintf("old%d", i), 0, 0, evictedAt(n.began.Add(-time.Duration(i)*time.Second))).noCgroup = true
+			n.Run(fmt.Sprintf("old%d", i), 0, 0, evictedAt(n.began.Add(-time.Duration(i+1)*time.Second))).noCgroup = true
 		}
 		n.host = 750 * Mebi
 		time.AfterFunc(3*time.Second, func() { n.Run("during", 0, 0, evictedAt(time.Now())) })
@@ -403,7 +403,7 @@ func TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState(t *testing.T) {
 			t.Fatalf("%d incidents are kept, want the one that is open", len(open))
 		}
 		n.live(12 * time.Second)
-		if len(n.incidents) != 1 || !slices.Equal(n.incidents[0].During.Kubelets, []string{"shop/during"}) {
+		if len(n.incidents) != 1 || !slices.Equal(n.incidents[0].Kubelets, []string{"shop/during"}) {
 			t.Errorf("%d incidents ended: %.300v, want one in which one pod was evicted", len(n.incidents), n.incidents)
 		}
 	})
