@@ -12,8 +12,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
@@ -58,9 +56,6 @@ type active struct {
 
 // New returns an agent that has not started.
 func New(options Options) *Agent {
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
-	}
 	a := &Agent{
 		options: options, reload: make(chan func()), documents: documents{asks: make(chan statusAsk)},
 		measurer: measure.New(measure.Options{
@@ -71,7 +66,7 @@ func New(options Options) *Agent {
 	}
 	a.executor = a.newExecutor()
 	a.victims = inflight.New(options.Pods, a.measurer, func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) })
-	a.restore(options.Remembered, options.Clock.Now())
+	a.restore(options.Remembered, time.Now())
 	a.adopt(options.Policy)
 	return a
 }
@@ -82,7 +77,7 @@ func (a *Agent) newExecutor() *execute.Executor {
 		Evictor: a.options.Evictor, Taints: a.options.Taints,
 		Listed:     func(uid string) bool { return nodepods.Listed(a.options.Pods.List(), uid) },
 		BeforeSend: a.beforeSend, Intent: a.options.Recorder.Intent,
-		Held: a.options.Held, Now: a.options.Clock.Now,
+		Held: a.options.Held, Now: time.Now,
 	})
 }
 
@@ -96,7 +91,7 @@ func (a *Agent) adopt(policy Policy) {
 		Thresholds: policy.Thresholds, Transition: policy.Transition,
 	})
 	a.pacer = pressure.NewPacer(policy.Pacing, policy.Thresholds)
-	a.watched = a.options.Clock.Now()
+	a.watched = time.Now()
 }
 
 // putActing puts in force whether the agent acts. What was met of thresholds stays: a stop and its
@@ -131,8 +126,8 @@ func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool
 // Run watches the node until the context ends. After that no new eviction starts; a pending one
 // gets a few seconds for its response and its record.
 func (a *Agent) Run(ctx context.Context) error {
-	a.progress.set(a.options.Clock.Now(), errors.New("no sample has been read yet")) // a first tick may hang too
-	timer := a.options.Clock.NewTimer(0)
+	a.progress.set(time.Now(), errors.New("no sample has been read yet")) // a first tick may hang too
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var ticked time.Time
 	wake := a.options.Wake
@@ -157,15 +152,15 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.measurer.Observe(reading)
 			a.documents.last = nil
 		case <-wake:
-			if rest := a.policy.Pacing.Min - a.options.Clock.Since(ticked); rest > 0 {
+			if rest := a.policy.Pacing.Min - time.Since(ticked); rest > 0 {
 				wake = nil // not received until the tick: a storm of them must not spin here
 				timer.Reset(rest)
 				continue
 			}
-		case <-timer.C():
+		case <-timer.C:
 		}
 		next := a.tick(ctx)
-		ticked, wake = a.options.Clock.Now(), a.options.Wake
+		ticked, wake = time.Now(), a.options.Wake
 		timer.Reset(next)
 	}
 }

@@ -52,7 +52,7 @@ func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pres
 	if !verdict.Stale {
 		a.documents.verdict = *verdict
 	}
-	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
+	a.options.Recorder.Tick(started, time.Since(started))
 }
 
 // Alive returns an error when the loop has made no progress for [StalledAfter]. It may be called on any

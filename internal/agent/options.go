@@ -3,8 +3,6 @@ package agent
 import (
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
@@ -105,9 +103,6 @@ type Options struct {
 	Held func(uid string) *usage.Detail
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
-	// Clock is the time by which the loop samples, decides and waits, and the executor sends; nil
-	// is the real clock.
-	Clock clock.Clock
 }
 
 // Policy is what the configuration sets for the agent. It is replaced as a whole when the file

@@ -18,7 +18,7 @@ func (a *Agent) begin(d *decide.Decision) {
 // takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
 // has it remembered, and records it.
 func (a *Agent) takeReport(r decide.Report) {
-	now, d := a.options.Clock.Now(), a.planned
+	now, d := time.Now(), a.planned
 	if r.About != nil {
 		d = r.About.Decision(now, a.victims.All())
 	}

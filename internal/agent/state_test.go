@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
@@ -152,28 +152,30 @@ func requests(open ...*decide.InDoubt) (s State) {
 // it was answered, in place of the one in doubt about the same resource alone.
 func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
 	t.Parallel()
-	to := &kept{}
-	known := requests(inDoubtOn("disk", 1), inDoubtOn("other", 2))
-	a := newBenchAgent(t, newBenchNode(1, 100), func(o *Options) { o.Memory, o.Remembered, o.Clock = to, &known, clocktesting.NewFakeClock(noon()) })
-	a.begin(&decide.Decision{})
-	a.changed = true
-	if a.keepChanged(); to.saves != 0 {
-		t.Error("a state without the request was handed over")
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); a.beforeSend(inDoubtOn("sent", 1)) }()
-	<-done
-	if want := []string{"other", "sent"}; to.awaits != 1 || !slices.Equal(to.uids(), want) {
-		t.Errorf("before the request %v was kept, and waited for %d times; want %v, once", to.uids(), to.awaits, want)
-	}
-	if a.keepChanged(); to.saves != 1 {
-		t.Error("while it is under way another state is handed over")
-	}
-	a.takeReport(decide.Report{})
-	a.keepChanged()
-	if want := []string{"disk", "other"}; !slices.Equal(to.uids(), want) {
-		t.Errorf("after its answer %v is kept, want %v", to.uids(), want)
-	}
+	synctest.Test(t, func(t *testing.T) { // noon is ahead: what is restored was sent now
+		to := &kept{}
+		known := requests(inDoubtOn("disk", 1), inDoubtOn("other", 2))
+		a := newBenchAgent(t, newBenchNode(1, 100), func(o *Options) { o.Memory, o.Remembered = to, &known })
+		a.begin(&decide.Decision{})
+		a.changed = true
+		if a.keepChanged(); to.saves != 0 {
+			t.Error("a state without the request was handed over")
+		}
+		done := make(chan struct{})
+		go func() { defer close(done); a.beforeSend(inDoubtOn("sent", 1)) }()
+		<-done
+		if want := []string{"other", "sent"}; to.awaits != 1 || !slices.Equal(to.uids(), want) {
+			t.Errorf("before the request %v was kept, and waited for %d times; want %v, once", to.uids(), to.awaits, want)
+		}
+		if a.keepChanged(); to.saves != 1 {
+			t.Error("while it is under way another state is handed over")
+		}
+		a.takeReport(decide.Report{})
+		a.keepChanged()
+		if want := []string{"disk", "other"}; !slices.Equal(to.uids(), want) {
+			t.Errorf("after its answer %v is kept, want %v", to.uids(), want)
+		}
+	})
 }
 
 // BenchmarkSave writes a full state, as before a request: 64 victims in flight, and all of 110 pods

@@ -57,7 +57,7 @@ func (a *Agent) answerAsks(ctx context.Context) {
 	if len(a.documents.waiting) == 0 {
 		return
 	}
-	now := a.options.Clock.Now()
+	now := time.Now()
 	a.documents.waiting = slices.DeleteFunc(a.documents.waiting, func(ask statusAsk) bool {
 		if ask.disk && a.awaitsDisk(ctx, now) {
 			return false

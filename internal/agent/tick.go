@@ -12,7 +12,7 @@ import (
 // tick reads the node once, judges, and acts or says why not. It returns the time
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
-	started := a.options.Clock.Now()
+	started := time.Now()
 	if now := a.policy.Acting(); now != a.acts {
 		a.putActing(now, now.String())
 	}
@@ -47,7 +47,7 @@ func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victi
 }
 
 // sample reads the node.
-func (a *Agent) sample() pressure.Sample { return a.options.Sampler.Sample(a.options.Clock.Now()) }
+func (a *Agent) sample() pressure.Sample { return a.options.Sampler.Sample(time.Now()) }
 
 // look reads the node and judges it. The sample is without the would-be victims of a dry run.
 func (a *Agent) look() (*pressure.Sample, *pressure.Verdict) {

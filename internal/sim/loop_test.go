@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
@@ -291,30 +290,6 @@ func TestFaultDeadWatchIsAHold(t *testing.T) {
 		}
 		n.staleWatch = nil
 		n.goesOn(2*time.Second, "unlisted")
-	})
-}
-
-// The loop and the executor live in the time of their clock, which is years behind here: ticks
-// come when it is stepped, and what is recorded has its times.
-func TestTheLoopLivesByItsClock(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("greedy 960/10")
-		began := time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC)
-		n.mayBeStale = true // the clock stands still
-		clock := clocktesting.NewFakeClock(began)
-		n.start(func(o *agent.Options) { o.Clock = clock })
-		stop := n.background()
-		time.Sleep(time.Hour)
-		if n.samples != 0 {
-			t.Errorf("%d samples while the clock stood still", n.samples)
-		}
-		clock.Step(2 * time.Second)
-		time.Sleep(time.Second) // a reading takes a moment
-		stop()
-		n.evicted("greedy")
-		if d := n.last(); !d.Time.Equal(began.Add(2 * time.Second)) {
-			t.Errorf("decided at %v, want 2 s after %v", d.Time, began)
-		}
 	})
 }
 
