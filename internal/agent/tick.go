@@ -38,8 +38,7 @@ func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victi
 	ended, carriedOut := a.victims.Update(ctx, now)
 	a.changed = a.changed || len(ended) > 0
 	if a.options.Pods.Synced() {
-		a.cooldown.Forget(a.victims.Present)
-		blocked, misconfigured := a.cooldown.Waiting(now)
+		blocked, misconfigured := a.cooldown.Waiting(now, a.victims.Present)
 		a.options.Recorder.Ledger(now, a.victims.All(), blocked, misconfigured)
 	}
 	a.reconcile(carriedOut)

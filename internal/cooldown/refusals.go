@@ -76,11 +76,11 @@ func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
 		t.share(pod, r, now)
 	case r.TriesNext(), r.Outcome == evict.Evacuating:
 		t.extend(own, spanOf(r.Outcome), r, now)
-		t.forget(pod, kindShared, kindDoubt)
+		t.forgetPod(pod, kindShared, kindDoubt)
 	case r.Stays:
 		if t.isSilent(pod, r, now) {
 			t.extend(own, spanOf(r.Outcome), r, now)
-			t.forget(pod, kindShared)
+			t.forgetPod(pod, kindShared)
 		}
 	}
 	t.heard(r, now)
@@ -91,10 +91,10 @@ func (t *Tracker) accepted(pod *rank.Pod, outcome evict.Outcome) {
 	if shared, is := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]; is && (outcome == evict.Evicted || outcome == evict.WouldEvict) {
 		delete(t.known.Waits, Key{kindPDB, pod.Namespace, shared.PDB})
 	}
-	t.forget(pod, kindPod, kindShared, kindDoubt)
+	t.forgetPod(pod, kindPod, kindShared, kindDoubt)
 }
 
-func (t *Tracker) forget(pod *rank.Pod, kinds ...string) {
+func (t *Tracker) forgetPod(pod *rank.Pod, kinds ...string) {
 	for _, kind := range kinds {
 		delete(t.known.Waits, Key{kind, pod.Namespace, pod.UID})
 	}
@@ -118,7 +118,7 @@ func (t *Tracker) share(pod *rank.Pod, r *evict.Result, now time.Time) {
 	if key := (Key{kindPDB, pod.Namespace, r.Budget}); !now.Before(t.known.Waits[key].Until) {
 		t.extend(key, spanOf(r.Outcome), r, now)
 	}
-	t.forget(pod, kindPod, kindDoubt)
+	t.forgetPod(pod, kindPod, kindDoubt)
 	t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}] = Wait{Until: now.Add(t.stretch(trust)), Why: r.Outcome, PDB: r.Budget}
 }
 
@@ -175,15 +175,13 @@ func (t *Tracker) sharedPDB(pod *rank.Pod, now time.Time) string {
 	return ""
 }
 
-// Waiting returns how many pods wait because a PDB refused, and how many because more than one selects
-// them.
-func (t *Tracker) Waiting(now time.Time) (blocked, misconfigured int) {
+// Waiting returns how many of the pods that are present wait because a PDB refused, and how many because more than
+// one selects them.
+func (t *Tracker) Waiting(now time.Time, present func(uid string) bool) (blocked, misconfigured int) {
 	for key, w := range t.known.Waits {
-		if key.Kind != kindPod && key.Kind != kindShared {
-			continue
-		}
-		switch _, waits := t.refusal(&rank.Pod{Namespace: key.Of, UID: key.Name, Ready: true}, now); {
-		case !waits:
+		_, waits := t.refusal(&rank.Pod{Namespace: key.Of, UID: key.Name, Ready: true}, now)
+		switch {
+		case !waits || key.Kind != kindPod && key.Kind != kindShared || !present(key.Name):
 		case w.Why.OfBudget():
 			blocked++
 		case w.Why == evict.Misconfigured:

@@ -13,8 +13,6 @@ func at(offset time.Duration) time.Time {
 	return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(offset)
 }
 
-func never(string) bool { return false }
-
 // blocked is the refusal of a budget of the namespace shop.
 func blocked(budget string) evict.Result {
 	return evict.Result{Outcome: evict.BlockedByBudget, Budget: budget}
@@ -72,16 +70,16 @@ func TestPodsOfABudgetRestTogether(t *testing.T) {
 		step{10 * time.Second, "b", web, "abcde"}, // one is tried for all
 		step{30*time.Second - 1, "", web, "abc"},
 	)
-	waiting := func(blocked, misconfigured int) {
+	waiting := func(gone string, blocked, misconfigured int) {
 		t.Helper()
-		if b, m := backoff.Waiting(at(30*time.Second - 1)); b != blocked || m != misconfigured {
+		if b, m := backoff.Waiting(at(30*time.Second-1), func(uid string) bool { return uid != gone }); b != blocked || m != misconfigured {
 			t.Errorf("%d are blocked and %d misconfigured, want %d and %d", b, m, blocked, misconfigured)
 		}
 	}
-	waiting(3, 0)
+	waiting("", 3, 0)
 	note(backoff, podOf("several"), evict.Result{Outcome: evict.Misconfigured}, at(0))
-	waiting(3, 1)
-	backoff.Forget(func(uid string) bool { return uid != "several" })
+	waiting("", 3, 1)
+	waiting("several", 3, 0)
 	play(
 		t, backoff,
 		step{30 * time.Second, "", web, ""},
@@ -114,20 +112,19 @@ func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	}
 }
 
-// A pod that has gone is not remembered, nor is its budget.
-func TestRefusalsAreForgottenWithTheirPods(t *testing.T) {
+// What waits no more is forgotten ten minutes later.
+func TestRefusalsAreForgotten(t *testing.T) {
 	t.Parallel()
-	web, denied := blocked("web"), evict.Result{Outcome: evict.Denied}
-	backoff := play(
-		t, New(Limits{}, noJitter),
-		step{0, "a", web, "a"}, step{10 * time.Second, "a", web, "a"}, step{10 * time.Second, "c", denied, "ac"},
-	)
-	backoff.Forget(never)
-	play(
-		t, backoff,
-		step{10 * time.Second, "", web, ""},
-		step{time.Minute, "b", web, "b"}, step{70*time.Second - 1, "", web, "b"}, step{70 * time.Second, "", web, ""},
-	)
+	backoff := play(t, New(Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "c", evict.Result{Outcome: evict.Denied}, "ac"})
+	for _, test := range []struct {
+		after time.Duration
+		want  int
+	}{{10 * time.Minute, 3}, {11 * time.Minute, 1}, {trust + 10*time.Minute - 1, 1}, {trust + 10*time.Minute, 0}} {
+		backoff.Observe(&decide.Decision{}, &decide.Report{}, at(test.after))
+		if got := backoff.Export().Waits; len(got) != test.want {
+			t.Errorf("after %v %v are remembered, want %d", test.after, got, test.want)
+		}
+	}
 }
 
 // What was refused again and again on Monday is no measure for Friday.

@@ -96,17 +96,15 @@ func (t *Tracker) Export() State {
 	return State{Waits: maps.Clone(t.known.Waits), Accepted: append([]Accepted(nil), t.known.Accepted...)}
 }
 
-// Restore replaces what the tracker knows by what was exported and still matters: after the longest
-// back-off a refusal makes the next one no longer.
+// Restore replaces what the tracker knows by what was exported and still matters.
 func (t *Tracker) Restore(s State, now time.Time) {
 	const most = trust + trust/5 // with what is drawn at random; no back-off is longer
 	t.known = State{Waits: make(map[Key]Wait, len(s.Waits))}
 	for key, w := range s.Waits {
-		if now.Sub(w.Until) < spanOf(evict.Denied).longest || key.Kind == kindJitter {
-			w.Until = state.Restored(w.Until, now, most)
-			t.known.Waits[key] = w
-		}
+		w.Until = state.Restored(w.Until, now, most)
+		t.known.Waits[key] = w
 	}
+	t.forget(now)
 	for _, a := range s.Accepted {
 		if now.Sub(a.At) < time.Hour {
 			t.Accept(a.Owner, a.DryRun, state.Restored(a.At, now, 0))
@@ -117,6 +115,7 @@ func (t *Tracker) Restore(s State, now time.Time) {
 // Observe learns from what became of a plan. A delete without the right to it does not count against
 // its pod.
 func (t *Tracker) Observe(d *decide.Decision, r *decide.Report, now time.Time) {
+	t.forget(now)
 	for i := range r.Shared {
 		t.answered(r.Shared[i].Entry.Pod, &r.Shared[i].Result, now)
 	}
@@ -134,22 +133,12 @@ func (t *Tracker) Observe(d *decide.Decision, r *decide.Report, now time.Time) {
 	}
 }
 
-// Forget drops what is remembered of pods that are not present any more, and of PDBs that block none
-// of the others.
-func (t *Tracker) Forget(present func(uid string) bool) {
-	if len(t.known.Waits) == 0 {
-		return // a calm tick allocates nothing
-	}
-	blocking := map[Key]bool{}
+// forget drops what waits no more: after the longest back-off a refusal makes the next one no longer. What was
+// drawn for an incident stays.
+func (t *Tracker) forget(now time.Time) {
 	maps.DeleteFunc(t.known.Waits, func(key Key, w Wait) bool {
-		ofPod := key.Kind == kindPod || key.Kind == kindShared || key.Kind == kindDoubt
-		gone := ofPod && !present(key.Name)
-		if key.Kind == kindShared && !gone {
-			blocking[Key{kindPDB, key.Of, w.PDB}] = true
-		}
-		return gone
+		return now.Sub(w.Until) >= spanOf(evict.Denied).longest && key.Kind != kindJitter
 	})
-	maps.DeleteFunc(t.known.Waits, func(key Key, _ Wait) bool { return key.Kind == kindPDB && !blocking[key] })
 }
 
 // Pod returns why a pod may not be evicted for now in a situation, whatever the limits, and false where it
