@@ -38,7 +38,7 @@ func saved(s *Store, state any) {
 	s.Save(state)()
 	for ended := false; !ended; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
-		ended = s.writing == nil
+		ended = s.done == nil
 		s.mu.Unlock()
 	}
 }

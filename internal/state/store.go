@@ -19,19 +19,12 @@ type Store struct {
 	path, bootID string
 	onFailure    func(error)
 
-	mu      sync.Mutex
-	next    *waiting // what is written next; nil when there is nothing
-	writing *waiting // what is written now; nil when there is no writer
+	mu   sync.Mutex
+	next any           // what is written next; nil when there is nothing
+	done chan struct{} // closed once all is written, or could not be; nil when there is no writer
+	slow bool          // the write takes longer than [Patience]
 
 	written []byte // the file's text; the writer's alone
-}
-
-// waiting is a state that is to be written. Done is closed when it, or a newer one in its
-// place, was written or could not be.
-type waiting struct {
-	state any
-	done  chan struct{}
-	slow  bool // its write takes longer than [Patience]
 }
 
 // NewStore returns a store that has written nothing, for a directory that must be there. OnFailure is called,
@@ -47,18 +40,14 @@ func NewStore(dir, bootID string, onFailure func(error)) *Store {
 func (s *Store) Save(state any) (kept func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.next == nil {
-		s.next = &waiting{done: make(chan struct{})}
-	}
-	s.next.state = state
-	if s.writing == nil {
-		s.writing = s.next
+	if s.next = state; s.done == nil {
+		s.done, s.slow = make(chan struct{}), false
 		go s.write()
 	}
-	if s.writing.slow {
+	if s.slow {
 		return func() {}
 	}
-	done := s.next.done
+	done := s.done
 	return func() {
 		timer := time.NewTimer(Patience)
 		defer timer.Stop()
@@ -71,31 +60,34 @@ func (s *Store) Save(state any) (kept func()) {
 
 // write writes what is next until there is nothing more.
 func (s *Store) write() {
-	for next := s.take(); next != nil; next = s.take() {
-		slow := time.AfterFunc(Patience, func() { s.tooLong(next) }) // while it lasts: it may hang
-		err := s.replace(next.state)
+	for state := s.take(); state != nil; state = s.take() {
+		slow := time.AfterFunc(Patience, s.tooLong) // while it lasts: it may hang
+		err := s.replace(state)
 		slow.Stop()
 		if err != nil {
 			s.onFailure(err)
 		}
-		close(next.done)
 	}
 }
 
 // tooLong notes that a write takes too long.
-func (s *Store) tooLong(what *waiting) {
+func (s *Store) tooLong() {
 	s.mu.Lock()
-	what.slow = true
+	s.slow = true
 	s.mu.Unlock()
 	s.onFailure(fmt.Errorf("it takes longer than %v", Patience))
 }
 
 // take returns what is next; nil ends the writer.
-func (s *Store) take() *waiting {
+func (s *Store) take() (state any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writing, s.next = s.next, nil
-	return s.writing
+	state, s.next, s.slow = s.next, nil, false
+	if state == nil {
+		close(s.done)
+		s.done = nil
+	}
+	return state
 }
 
 // replace puts a state in place of the one before, unless it is the same.
