@@ -40,12 +40,8 @@ func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pres
 		_, reading = a.progress.get()
 	}
 	for _, signal := range verdict.Unknown {
-		about := "it"
-		if signal.Kind() == pressure.MemoryKind {
-			about = "memory"
-		}
-		reading = errors.Join(reading, fmt.Errorf("%v has no figure, and no pod is evicted for %s until it has one: %w",
-			signal, about, sample.Of(signal).Err))
+		reading = errors.Join(reading, fmt.Errorf("%v has no figure, and no pod is evicted for its resource until it has one: %w",
+			signal, sample.Of(signal).Err))
 	}
 	a.progress.set(started, reading)
 	a.documents.sample = *sample

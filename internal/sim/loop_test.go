@@ -268,7 +268,7 @@ func TestInvariant01IncompleteReadingEvictsNoPod(t *testing.T) {
 		says := signal.String() + " has no figure"
 		if want == nil {
 			n.held(decide.HoldIncompleteReading)
-			says += ", and no pod is evicted for memory until it has one"
+			says += ", and no pod is evicted for its resource until it has one"
 		}
 		if err := n.agent.Ready(); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "planted") {
 			n.t.Errorf("ready is %v without a complete reading, want why there is none", err)
