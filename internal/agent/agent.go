@@ -26,8 +26,6 @@ import (
 // Agent is the loop. One goroutine decides and owns everything below. A second one carries out a
 // plan and returns its report, so that a slow API server never stops the loop from watching.
 type Agent struct {
-	active
-
 	options   Options
 	measurer  *measure.Measurer
 	executor  *execute.Executor
@@ -38,20 +36,18 @@ type Agent struct {
 	progress  progress
 	documents documents // for those who ask at /debug/status
 
-	// What is remembered, and kept for the next process.
-	victims   *inflight.Tracker
-	cooldown  *cooldown.Tracker
-	incidents *incident.Tracker
-	changed   bool // since it was kept
-}
-
-// active is the policy that decisions are made by, and what judges the node by it.
-type active struct {
+	// The policy that decisions are made by, and what judges the node by it.
 	policy  Policy       // with what Acting says for DryRun
 	acts    acting.State // what Acting said last
 	judge   *pressure.Judge
 	pacer   *pressure.Pacer
 	watched time.Time // since when the node has been judged by this policy
+
+	// What is remembered, and kept for the next process.
+	victims   *inflight.Tracker
+	cooldown  *cooldown.Tracker
+	incidents *incident.Tracker
+	changed   bool // since it was kept
 }
 
 // New returns an agent that has not started.
@@ -64,21 +60,15 @@ func New(options Options) *Agent {
 		cooldown:  cooldown.New(options.Policy.Limits, options.Random),
 		incidents: incident.New(options.OOMKills, options.Pods.List, options.Recorder.Failed),
 	}
-	a.executor = a.newExecutor()
+	a.executor = execute.New(execute.Options{ // what it calls runs on its goroutine
+		Evictor: options.Evictor, Taints: options.Taints, Held: options.Held, Now: time.Now,
+		Listed:     func(uid string) bool { return nodepods.Listed(options.Pods.List(), uid) },
+		BeforeSend: a.beforeSend, Intent: options.Recorder.Intent,
+	})
 	a.victims = inflight.New(options.Pods, a.measurer, func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) })
 	a.restore(options.Remembered, time.Now())
 	a.adopt(options.Policy)
 	return a
-}
-
-// newExecutor returns the executor of the agent's plans. What it calls runs on its goroutine.
-func (a *Agent) newExecutor() *execute.Executor {
-	return execute.New(execute.Options{
-		Evictor: a.options.Evictor, Taints: a.options.Taints,
-		Listed:     func(uid string) bool { return nodepods.Listed(a.options.Pods.List(), uid) },
-		BeforeSend: a.beforeSend, Intent: a.options.Recorder.Intent,
-		Held: a.options.Held, Now: time.Now,
-	})
 }
 
 // adopt makes a policy the active one. Thresholds start from calm, which can delay an eviction and
