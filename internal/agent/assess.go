@@ -32,15 +32,12 @@ func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure
 
 // situation puts together what is known of a pressure before the pods are measured.
 func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide.Situation {
-	signal, pods := p.Threshold.Signal, a.options.Pods
+	pods := a.options.Pods
 	s := &decide.Situation{
 		Pressure: *p, Sample: sample, Incident: a.incidents.ID(p), Met: a.incidents.MetSince(p), Policy: &a.policy.Policy, Self: a.options.Self,
-		Unsynced: !pods.Synced(), Stale: pods.Stale(), Pods: pods.List(),
-		LastEnd: a.victims.LastEnd(), UnknownUntil: a.victims.UnknownUntil(signal),
-		WouldBe: a.victims.Simulated, Simulated: a.victims.SimulatedAmount(signal), Cooldown: a.cooldown,
+		Unsynced: !pods.Synced(), Stale: pods.Stale(), Pods: pods.List(), Cooldown: a.cooldown,
 	}
-	s.InFlight = a.victims.For(s)
-	s.InDoubt, s.Others = a.victims.Doubts(decide.ResourceOf(p), p.SampleTime)
+	a.victims.Into(s)
 	s.Stalls = a.measurer.Stalls(s)
 	return s
 }
@@ -55,7 +52,7 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) decide.Plan {
 		return plan
 	}
 	a.victims.Measured(s)
-	s.InFlight, s.Images = a.victims.For(s), a.measurer.Images(s)
+	s.Images = a.measurer.Images(s)
 	p := &s.Pressure
 	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, func() int64 { return a.options.KubeletGap(p.SampleTime) })
 	return plan

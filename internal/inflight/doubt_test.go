@@ -60,7 +60,7 @@ func memoryOfNode() decide.Resource { return decide.Resource{Kind: pressure.Memo
 func TestOneRequestForAResource(t *testing.T) {
 	t.Parallel()
 	tracker, now := on(&node{}), at(time.Second)
-	own, others := tracker.Doubts(memoryOfNode(), now)
+	own, others := tracker.doubts(memoryOfNode(), now)
 	if own != nil || others != nil {
 		t.Error("a new tracker has one")
 	}
@@ -73,10 +73,10 @@ func TestOneRequestForAResource(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "c", "d", "e"}, inDoubt(tracker)); diff != "" {
 		t.Errorf("in doubt (-want +got):\n%s", diff)
 	}
-	if own, others = tracker.Doubts(memoryOfNode(), now); own.UID() != "e" || len(others) != 3 {
+	if own, others = tracker.doubts(memoryOfNode(), now); own.UID() != "e" || len(others) != 3 {
 		t.Errorf("of memory %+v, of others %+v", own, others)
 	}
-	if _, others = tracker.Doubts(memoryOfNode(), at(time.Hour)); others != nil {
+	if _, others = tracker.doubts(memoryOfNode(), at(time.Hour)); others != nil {
 		t.Errorf("given up by the API server, and still %+v", others)
 	}
 	for _, uid := range []string{"c", "a"} {
@@ -117,7 +117,7 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 			tracker, open := on(&node{}), about("a", pressure.MemoryAvailable, 0, 0)
 			learn(tracker, open)
 			tracker.Learn(&decide.Decision{Pressure: open.Pressure, Attempts: test.attempts}, &test.report, at(test.now))
-			own, _ := tracker.Doubts(memoryOfNode(), at(test.now))
+			own, _ := tracker.doubts(memoryOfNode(), at(test.now))
 			if own == nil != (test.want == "") || own != nil && (own.UID() != test.want || !own.First.Equal(at(test.first))) {
 				t.Errorf("in doubt: %+v, want %q since %v", own, test.want, test.first)
 			}
@@ -155,13 +155,13 @@ func TestRestoredRequestsSayTheSame(t *testing.T) {
 			t.Errorf("after %v %d were given up, and in doubt are (-want +got):\n%s", test.now, len(givenUp), diff)
 		}
 		again, _ := restarted(t, after, at(test.now+time.Second))
-		if until := again.UnknownUntil(pressure.NodeFSAvailable); until.Equal(at(test.now+decide.CollectedWithin)) != (test.givenUp > 0) {
-			t.Errorf("after %v a victim may be in flight until %v", test.now, until)
+		if since := again.unknown; since.Equal(at(test.now)) != (test.givenUp > 0) {
+			t.Errorf("after %v a victim may be in flight since %v", test.now, since)
 		}
 	}
 	same, _ := restarted(t, before, at(10*time.Second))
-	own, others := before.Doubts(decide.ResourceOf(&first.Pressure), at(10*time.Second))
-	again, againOthers := same.Doubts(decide.ResourceOf(&first.Pressure), at(10*time.Second))
+	own, others := before.doubts(decide.ResourceOf(&first.Pressure), at(10*time.Second))
+	again, againOthers := same.doubts(decide.ResourceOf(&first.Pressure), at(10*time.Second))
 	everything := cmp.Exporter(func(reflect.Type) bool { return true })
 	if diff := cmp.Diff(own, again, everything); diff != "" {
 		t.Errorf("own (-before +after):\n%s", diff)

@@ -88,9 +88,9 @@ func deadlineOf(grace int64, now time.Time) time.Time {
 // request in doubt.
 const restsFor = time.Second
 
-// Doubts returns the request in doubt about a resource, nil where there is none, and those about other
+// doubts returns the request in doubt about a resource, nil where there is none, and those about other
 // resources whose pods may be terminating because of them.
-func (t *Tracker) Doubts(about decide.Resource, now time.Time) (own *decide.InDoubt, others []decide.InDoubt) {
+func (t *Tracker) doubts(about decide.Resource, now time.Time) (own *decide.InDoubt, others []decide.InDoubt) {
 	for _, v := range t.victims {
 		switch {
 		case v.Phase != decide.Requested:
@@ -108,7 +108,7 @@ func (t *Tracker) Doubts(about decide.Resource, now time.Time) (own *decide.InDo
 // for the first one before it deletes the pod. A request for the same pod continues the row of
 // attempts.
 func (t *Tracker) learnDoubt(d *decide.Decision, r *decide.Report, now time.Time) {
-	before, _ := t.Doubts(decide.ResourceOf(&d.Pressure), now)
+	before, _ := t.doubts(decide.ResourceOf(&d.Pressure), now)
 	if before != nil && (r.InDoubt != nil || !before.MayStillApply(now)) {
 		t.drop(func(v *decide.Victim) bool { return v.Request == before })
 	}

@@ -41,7 +41,7 @@ func TestVictimsAsAPressureSeesThem(t *testing.T) {
 	s := situation(pressure.MemoryAvailable, at(0), nil)
 	s.Met = at(-time.Second)
 	want := map[string]time.Time{"long": at(decide.HardPatience - time.Second), "brief": brief.Deadline, "own": at(time.Hour)}
-	for _, v := range tracker.For(s) {
+	for _, v := range tracker.inFlight(s) {
 		if !v.Deadline.Equal(want[v.UID]) {
 			t.Errorf("%s counts until %v, want %v", v.UID, v.Deadline, want[v.UID])
 		}

@@ -117,7 +117,7 @@ func TestWhatAPodHoldsIsReliedOnOnce(t *testing.T) {
 	histories(t, func(w *world, _ []decide.Victim) error {
 		const memory = pressure.MemoryAvailable
 		got := decide.Relied(w.tracker.All(), short(memory, w.now, false))
-		all := got + w.tracker.SimulatedAmount(memory)
+		all := got + w.tracker.simulatedAmount(memory)
 		most := int64(0)
 		for uid, holds := range w.holds {
 			if w.tracker.Terminates(uid) || w.tracker.Simulated(uid) {
@@ -183,11 +183,7 @@ func TestAskingChangesNothing(t *testing.T) {
 		for _, signal := range pressure.Signals() {
 			decide.Relied(l.All(), short(signal, w.now, true))
 			s := situation(signal, w.now, &decide.Uses{})
-			for range l.For(s) {
-				l.UnknownUntil(signal)
-			}
-			l.Doubts(decide.ResourceOf(&s.Pressure), w.now)
-			l.SimulatedAmount(signal)
+			l.Into(s)
 		}
 		for i := range 7 {
 			uid := fmt.Sprintf("pod-%d", i) // one more than there ever are
@@ -199,7 +195,6 @@ func TestAskingChangesNothing(t *testing.T) {
 			v.MayEscalate()
 		}
 		l.Without(&pressure.Sample{})
-		l.LastEnd()
 		if after := fmt.Sprintf("%+v", *l); after != before {
 			return fmt.Errorf("it was\n%s\nand is\n%s", before, after)
 		}

@@ -10,7 +10,7 @@ import (
 
 // awaited returns how much of a signal is in flight of what has ended.
 func awaited(tracker *Tracker, signal pressure.Signal, now time.Time) (amount int64) {
-	for _, v := range tracker.For(situation(signal, now, nil)) {
+	for _, v := range tracker.inFlight(situation(signal, now, nil)) {
 		amount += v.Expected.At(signal)
 	}
 	return amount

@@ -23,9 +23,9 @@ func (t *Tracker) Simulated(uid string) bool {
 	return slices.ContainsFunc(t.victims, func(v *decide.Victim) bool { return v.UID == uid && simulated(v) })
 }
 
-// SimulatedAmount returns how much of the signal counts as reclaimed, in its unit: what is known to
+// simulatedAmount returns how much of the signal counts as reclaimed, in its unit: what is known to
 // come back.
-func (t *Tracker) SimulatedAmount(signal pressure.Signal) int64 {
+func (t *Tracker) simulatedAmount(signal pressure.Signal) int64 {
 	all := int64(0)
 	for _, v := range t.victims {
 		if simulated(v) {
@@ -42,7 +42,7 @@ func (t *Tracker) SimulatedAmount(signal pressure.Signal) int64 {
 func (t *Tracker) Without(seen *pressure.Sample) *pressure.Sample {
 	without := seen
 	for _, signal := range pressure.Signals() {
-		amount := t.SimulatedAmount(signal)
+		amount := t.simulatedAmount(signal)
 		if amount == 0 || seen.Of(signal).State != pressure.Known {
 			continue
 		}

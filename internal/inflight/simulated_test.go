@@ -52,7 +52,7 @@ func TestSimulatedVictims(t *testing.T) {
 	}
 	counts := func(want int64) {
 		t.Helper()
-		if got := tracker.SimulatedAmount(pressure.MemoryAvailable); got != want || tracker.Simulated("real") {
+		if got := tracker.simulatedAmount(pressure.MemoryAvailable); got != want || tracker.Simulated("real") {
 			t.Errorf("%d count as reclaimed, want %d", got, want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestSimulatedVictims(t *testing.T) {
 	counts(0)
 	endGone(tracker, at(time.Minute), func(uid string) bool { return uid != "real" })
 	counts(7)
-	if got := tracker.SimulatedAmount(pressure.NodeFSAvailable); got != 1 {
+	if got := tracker.simulatedAmount(pressure.NodeFSAvailable); got != 1 {
 		t.Errorf("%d of a disk count as reclaimed, want 1", got)
 	}
 	n.holds, n.unread = nil, errors.New("planted")

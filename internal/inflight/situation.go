@@ -21,11 +21,20 @@ func (t *Tracker) OthersUntil(met time.Time) time.Time {
 	return since.Add(decide.HardPatience)
 }
 
-// For returns what is in flight as a situation's pressure sees it, the oldest first, and what has
+// Into adds to a situation what is in flight, in doubt and simulated.
+func (t *Tracker) Into(s *decide.Situation) {
+	signal := s.Pressure.Threshold.Signal
+	s.LastEnd, s.UnknownUntil = t.lastEnd, t.unknown.Add(decide.ReturnsWithin(signal))
+	s.WouldBe, s.Simulated = t.Simulated, t.simulatedAmount(signal)
+	s.InDoubt, s.Others = t.doubts(decide.ResourceOf(&s.Pressure), s.Pressure.SampleTime)
+	s.InFlight = t.inFlight(s)
+}
+
+// inFlight returns what is in flight as a situation's pressure sees it, the oldest first, and what has
 // ended last. Once it was measured what the pods use, what others are ending is among it: by hand, by a
 // controller, by the kubelet, or by evictd before it was started again. So no pod is evicted twice for one
 // deficit.
-func (t *Tracker) For(s *decide.Situation) []decide.Victim {
+func (t *Tracker) inFlight(s *decide.Situation) []decide.Victim {
 	p := &s.Pressure
 	all, until := t.All(), t.OthersUntil(s.Met)
 	for i := range all {
@@ -40,13 +49,15 @@ func (t *Tracker) For(s *decide.Situation) []decide.Victim {
 	return append(all, t.others(s, until, all)...)
 }
 
-// Measured takes what the victims should still free, by what the pods use.
+// Measured takes what the victims should still free, by what the pods use, and adds to the situation what is in
+// flight by that.
 func (t *Tracker) Measured(s *decide.Situation) {
 	for _, v := range t.victims {
 		if holds, known := t.holds(v.UID, s); known && v.Phase == decide.Terminating {
 			t.expect(v, holds)
 		}
 	}
+	s.InFlight = t.inFlight(s)
 }
 
 // holds returns what the end of a pod should still free; false where that is not known. A pod

@@ -34,7 +34,7 @@ func restarted(t *testing.T, before *Tracker, now time.Time) (*Tracker, []*decid
 // says returns everything that a tracker reports at a given time.
 func says(t *Tracker, now time.Time) map[string]any {
 	expected := decide.Relied(t.All(), short(pressure.MemoryAvailable, now, true))
-	return map[string]any{"in flight": t.All(), "last end": t.LastEnd().UnixNano(), "relied": expected}
+	return map[string]any{"in flight": t.All(), "last end": t.lastEnd.UnixNano(), "relied": expected}
 }
 
 // Guards invariant 9: whatever has happened before, a process that was restarted and one that
@@ -101,7 +101,7 @@ func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 			t.Errorf("in flight: %+v", v)
 		}
 	}
-	if next.LastEnd().After(now) || len(next.Export().Victims) != 2 {
-		t.Errorf("last end %v, in flight %+v", next.LastEnd(), next.Export())
+	if next.lastEnd.After(now) || len(next.Export().Victims) != 2 {
+		t.Errorf("last end %v, in flight %+v", next.lastEnd, next.Export())
 	}
 }

@@ -47,7 +47,9 @@ type Tracker struct {
 	// victims are in any phase: those that are gone in the order of their ends, and of those in doubt
 	// at most one for a resource.
 	victims []*decide.Victim
-	lastEnd time.Time // when a victim of evictd's last ended
+	// lastEnd is when a victim of evictd's last ended; the zero time when none has. The ends of other pods do not
+	// count: on a node with short jobs pods end all the time.
+	lastEnd time.Time
 	// seen is what was available at the last reading, so that there is one from before a victim's
 	// end.
 	seen pressure.Amounts
@@ -83,12 +85,6 @@ func (t *Tracker) Adopt(dryRun bool) (ended bool) {
 
 // StartUnknown says that nothing is known of the time before: a victim of then may be in flight.
 func (t *Tracker) StartUnknown(now time.Time) { t.unknown = now }
-
-// UnknownUntil returns until when a victim may be in flight of which nothing is known, because it
-// ended before the start; long ago where all is known.
-func (t *Tracker) UnknownUntil(signal pressure.Signal) time.Time {
-	return t.unknown.Add(decide.ReturnsWithin(signal))
-}
 
 // Update begins a tick. It returns the victims that have ended, the one first that was accepted first, and the
 // requests in doubt whose pods are terminating, or no longer listed, because of them: these stay in doubt until
@@ -167,11 +163,6 @@ func (t *Tracker) Accept(v decide.Victim) {
 func (t *Tracker) expect(v *decide.Victim, expected pressure.Amounts) {
 	v.Expected, v.Before, v.Highest = v.Expected.Updated(expected), t.seen, t.seen
 }
-
-// LastEnd returns when a victim last ended that evictd evicted; the zero time when none has. The
-// next victim is chosen from a newer sample only. The ends of other pods do not count: on a node
-// with short jobs pods end all the time.
-func (t *Tracker) LastEnd() time.Time { return t.lastEnd }
 
 // All returns the victims that terminate, the one first that was accepted first.
 func (t *Tracker) All() []decide.Victim {

@@ -78,7 +78,7 @@ func TestVictimsEnd(t *testing.T) {
 		if len(ended) == 1 != test.ended || tracker.Terminates("a") == test.ended {
 			t.Errorf("%s: ended %v, want %v", test.name, ended, test.ended)
 		}
-		if last := tracker.LastEnd(); last.Equal(at(test.after)) != (test.ended && !test.victim.DryRun) {
+		if last := tracker.lastEnd; last.Equal(at(test.after)) != (test.ended && !test.victim.DryRun) {
 			t.Errorf("%s: last end %v", test.name, last)
 		}
 	}
