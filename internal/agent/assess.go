@@ -34,9 +34,10 @@ func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure
 func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide.Situation {
 	pods := a.options.Pods
 	s := &decide.Situation{
-		Pressure: *p, Sample: sample, Incident: a.incidents.ID(p), Met: a.incidents.MetSince(p), Policy: &a.policy.Policy, Self: a.options.Self,
+		Pressure: *p, Sample: sample, Policy: &a.policy.Policy, Self: a.options.Self,
 		Unsynced: !pods.Synced(), Stale: pods.Stale(), Pods: pods.List(), Cooldown: a.cooldown,
 	}
+	a.incidents.Into(s)
 	a.victims.Into(s)
 	s.Stalls = a.measurer.Stalls(s)
 	return s

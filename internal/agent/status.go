@@ -92,7 +92,8 @@ func (a *Agent) document(now time.Time) *status.Document {
 	d.AddVictims(a.victims.Export().Victims)
 	s := &decide.Situation{Cooldown: a.cooldown, Self: a.options.Self}
 	if pressures := seen.verdict.Pressures; len(pressures) > 0 {
-		s.Pressure, s.Incident = pressures[0], a.incidents.ID(&pressures[0])
+		s.Pressure = pressures[0]
+		a.incidents.Into(s)
 	}
 	s.Pressure.SampleTime = now
 	d.AddBackOffs(s)

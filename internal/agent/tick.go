@@ -105,7 +105,6 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			continue // its hard threshold holds too and comes first
 		}
 		dealt[signal] = true
-		a.drawJitter(p)
 		s, plan := a.assess(ctx, sample, p)
 		if !plan.Held() {
 			a.begin(&plan.Decision)
@@ -121,13 +120,6 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		a.record(&plan.Decision)
 	}
 	return next
-}
-
-// drawJitter decides how long the first soft eviction of an incident waits.
-func (a *Agent) drawJitter(p *pressure.Pressure) {
-	if a.options.Pods.Synced() && a.options.Pods.Stale() == nil {
-		a.cooldown.Draw(p, a.incidents.ID(p))
-	}
 }
 
 // reportEnded reports what the end of each of these victims freed on the node.

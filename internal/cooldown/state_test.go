@@ -74,7 +74,7 @@ type question struct {
 
 // at returns the situation at a time.
 func (q question) at(now time.Time) *decide.Situation {
-	return &decide.Situation{Incident: q.incident, Pressure: pressure.Pressure{
+	return &decide.Situation{Incident: q.incident, Began: at(0), Pressure: pressure.Pressure{
 		Threshold: pressure.Threshold{Signal: q.signal, Hard: q.hard}, SampleTime: now,
 	}}
 }

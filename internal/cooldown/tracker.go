@@ -6,14 +6,15 @@ package cooldown
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -37,8 +38,6 @@ const (
 	// UID. It is not retried before the row ends: back-offs begin at seconds, and the first of the ranking
 	// would be retried again and again and the last never tried.
 	kindTried = "tried"
-	// kindJitter is the first soft eviction of an incident, by the signal.
-	kindJitter = "jitter"
 	// kindServer is the API server, which was overloaded or did not answer, and kindBypass the next bypass
 	// of a PDB.
 	kindServer = "server"
@@ -133,11 +132,10 @@ func (t *Tracker) Observe(d *decide.Decision, r *decide.Report, now time.Time) {
 	}
 }
 
-// forget drops what waits no more: after the longest back-off a refusal makes the next one no longer. What was
-// drawn for an incident stays.
+// forget drops what waits no more: after the longest back-off a refusal makes the next one no longer.
 func (t *Tracker) forget(now time.Time) {
-	maps.DeleteFunc(t.known.Waits, func(key Key, w Wait) bool {
-		return now.Sub(w.Until) >= spanOf(evict.Denied).longest && key.Kind != kindJitter
+	maps.DeleteFunc(t.known.Waits, func(_ Key, w Wait) bool {
+		return now.Sub(w.Until) >= spanOf(evict.Denied).longest
 	})
 }
 
@@ -187,33 +185,16 @@ func waits(until, now time.Time, why string, figures ...any) (decide.Wait, bool)
 	return decide.Wait{Until: until, Detail: fmt.Sprintf(why, figures...)}, true
 }
 
-// jittered reports whether a pressure waits for soft jitter.
-func (t *Tracker) jittered(p *pressure.Pressure) bool {
-	return !p.Threshold.Hard && t.limits.SoftJitter > 0
-}
-
-func jitterKey(p *pressure.Pressure) Key {
-	return Key{Kind: kindJitter, Of: p.Threshold.Signal.String()}
-}
-
-// Draw decides at random how long the first soft eviction of an incident waits, once for each
-// incident.
-func (t *Tracker) Draw(p *pressure.Pressure, incident string) {
-	if !t.jittered(p) {
-		return
-	}
-	if drawn, is := t.known.Waits[jitterKey(p)]; !is || drawn.Incident != incident {
-		wait := time.Duration(t.random() * float64(t.limits.SoftJitter))
-		t.known.Waits[jitterKey(p)] = Wait{Until: p.SampleTime.Add(wait), Incident: incident}
-	}
-}
-
-// Jitter returns why the first soft eviction of an incident waits, by what [Tracker.Draw] drew.
+// Jitter returns why the first soft eviction of an incident waits: once the grace period of a threshold that was met at
+// its beginning is over, for a part of the longest wait that follows from the incident's ID.
 func (t *Tracker) Jitter(s *decide.Situation) (decide.Wait, bool) {
-	w, now := t.known.Waits[jitterKey(&s.Pressure)], s.Pressure.SampleTime
-	if !t.jittered(&s.Pressure) || w.Incident != s.Incident {
+	p, id, now := &s.Pressure, fnv.New32a(), s.Pressure.SampleTime
+	if p.Threshold.Hard {
 		return decide.Wait{}, false
 	}
-	return waits(w.Until, now, "another %v of a random part of limits.softJitter, %v",
-		w.Until.Sub(now).Round(100*time.Millisecond), t.limits.SoftJitter)
+	_, _ = id.Write([]byte(s.Incident)) // it never fails
+	part := time.Duration(float64(t.limits.SoftJitter) * float64(id.Sum32()) / math.MaxUint32)
+	until := s.Began.Add(p.Threshold.Grace + part)
+	return waits(until, now, "another %v of a random part of limits.softJitter, %v",
+		until.Sub(now).Round(100*time.Millisecond), t.limits.SoftJitter)
 }

@@ -27,7 +27,7 @@ func (q question) decided(at time.Time, answers ...decide.Attempt) *decide.Decis
 // anything makes random things of all kinds happen to a tracker.
 func anything(tracker *Tracker, r *rand.Rand, now time.Time) {
 	in := questions()[r.IntN(8)]
-	switch r.IntN(4) {
+	switch r.IntN(3) {
 	case 0:
 		d := in.decided(now.Add(-time.Duration(r.IntN(60))*time.Second),
 			answer(somePod(r.IntN(8), true), someResult(r)), answer(somePod(r.IntN(8), false), someResult(r)))
@@ -36,8 +36,6 @@ func anything(tracker *Tracker, r *rand.Rand, now time.Time) {
 			Stale: r.IntN(3) > 0, Unread: r.IntN(4) == 0,
 			Shared: []decide.Attempt{answer(somePod(r.IntN(8), true), blocked("web"))},
 		}, now)
-	case 1:
-		tracker.Draw(&in.at(now).Pressure, in.incident)
 	default:
 		happen(tracker, r, now)
 	}

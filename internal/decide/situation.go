@@ -46,6 +46,8 @@ type Situation struct {
 	Sample   *pressure.Sample
 	// Incident is the ID of the shortage; "" where there is none.
 	Incident string
+	// Began is when it began; the zero time where there is none.
+	Began time.Time
 	// Met is when the threshold was first met in that incident: what others are ending counts from then.
 	Met    time.Time
 	Policy *Policy

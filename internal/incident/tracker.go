@@ -133,14 +133,20 @@ func (t *Tracker) ID(p *pressure.Pressure) string {
 	return ""
 }
 
-// MetSince returns when a pressure's threshold was first met in its incident: a line that is met again and
-// again is one shortage. For a soft threshold that is when its last grace period was over.
-func (t *Tracker) MetSince(p *pressure.Pressure) time.Time {
+// Into adds to a situation the open incident that its pressure belongs to, where there is one, and when the threshold
+// was first met in it: a line that is met again and again is one shortage. For a soft threshold that is when it was
+// last met.
+func (t *Tracker) Into(s *decide.Situation) {
+	p := &s.Pressure
+	s.Met = p.Since
 	i := t.of(p.Threshold.Signal, p.Observed)
-	if !p.Threshold.Hard || i == nil || i.HardSince.IsZero() || i.HardSince.After(p.Since) {
-		return p.Since
+	if i == nil {
+		return
 	}
-	return i.HardSince
+	s.Incident, s.Began = i.ID, i.Began
+	if p.Threshold.Hard && !i.HardSince.IsZero() && i.HardSince.Before(p.Since) {
+		s.Met = i.HardSince
+	}
 }
 
 // Add notes a victim of an open incident, by the incident's ID. An incident that is not open

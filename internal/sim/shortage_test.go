@@ -530,48 +530,60 @@ func TestPageCacheBringsThePodToItsGraceBeforeTheKubelet(t *testing.T) {
 
 const softGrace = 30 * time.Second
 
-// jittery is a policy with a soft threshold at a fifth of the memory too, which evicts after softGrace and up to
-// 10 s more, of which such a share is drawn.
-func (n *world) jittery(drawn float64) {
+// jittery is a policy with a soft threshold at a fifth of the memory too, which evicts after softGrace and a part of so
+// much more.
+func (n *world) jittery(longest time.Duration) {
 	n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false, softGrace)
-	n.policy.Limits.SoftJitter = 10 * time.Second
-	n.option = func(o *agent.Options) { o.Random = func() float64 { return drawn } }
+	n.policy.Limits.SoftJitter = longest
+}
+
+// jitter returns the part that the first soft eviction of an incident waits, which begins so long after the start.
+func (n *world) jitter(began time.Duration) time.Duration {
+	at := n.began.Add(began)
+	why, _ := cooldown.New(n.policy.Limits, nil).Jitter(&decide.Situation{
+		Incident: "memory.available-" + at.UTC().Format("20060102T150405.000Z"), Began: at, Pressure: pressure.Pressure{SampleTime: at},
+	})
+	return why.Until.Sub(at)
 }
 
 func TestSoftJitter(t *testing.T) {
 	type variant struct {
-		drawn  float64
 		change func(n *world)
-		want   []time.Duration
+		want   func(jitter time.Duration) []time.Duration
 		waits  bool
 	}
-	same := func(*world) {}
+	once := func(jitter time.Duration) []time.Duration { return []time.Duration{softGrace + jitter} }
+	at := func(after time.Duration) func(time.Duration) []time.Duration {
+		return func(time.Duration) []time.Duration { return []time.Duration{after} }
+	}
 	stories(t, map[string]variant{
-		"half of it":       {0.5, same, []time.Duration{softGrace + 5*time.Second}, true},
-		"nearly all of it": {0.999, same, []time.Duration{softGrace + 9990*time.Millisecond}, true},
-		"none of it":       {0, same, []time.Duration{softGrace}, false},
-		"switched off":     {0.5, func(n *world) { n.policy.Limits.SoftJitter = 0 }, []time.Duration{softGrace}, false},
-		"only the first of a pressure waits": {0.5, func(n *world) {
+		"a part of it": {func(*world) {}, once, true},
+		"switched off": {func(n *world) { n.policy.Limits.SoftJitter = 0 }, at(softGrace), false},
+		"only the first of a pressure waits": {func(n *world) {
 			n.pod("first").memory, n.pod("second").memory = 40*Mebi, 30*Mebi
 			n.host += 240 * Mebi
-		}, []time.Duration{softGrace + 5*time.Second, softGrace + 5*time.Second}, true},
+		}, func(jitter time.Duration) []time.Duration {
+			return []time.Duration{softGrace + jitter, softGrace + jitter}
+		}, true},
 		"a hard threshold that is met meanwhile evicts at once": {
-			0.5, func(n *world) { n.takes(softGrace+2*time.Second, 60) },
-			[]time.Duration{softGrace + 2*time.Second},
-			true,
+			func(n *world) { n.takes(softGrace+2*time.Second, 60) }, at(softGrace + 2*time.Second), true,
 		},
-		"a hard threshold alone": {0.5, func(n *world) {
+		"a hard threshold alone": {func(n *world) {
 			n.host += 60 * Mebi
 			n.policy.Thresholds = n.policy.Thresholds[:1]
-		}, []time.Duration{0}, false},
+		}, at(0), false},
 	}, func(n *world, _ string, c variant) {
 		n.stubborn = true
 		n.runs("first 200/0", "second 100/0")
 		n.host = 550 * Mebi // 150 are available
-		n.jittery(c.drawn)
+		n.jittery(10 * time.Second)
+		jitter := n.jitter(0)
+		if jitter < 3*time.Second || jitter > 9*time.Second {
+			n.t.Fatalf("it waits %v: no part that this test needs", jitter)
+		}
 		c.change(n)
 		n.watch(softGrace + 12*time.Second)
-		n.asksAfter(c.want...)
+		n.asksAfter(c.want(jitter)...)
 		holds := []decide.Hold{decide.HoldSoftJitter, decide.HoldReclaimInProgress}
 		if !c.waits {
 			holds = holds[1:]
@@ -580,12 +592,13 @@ func TestSoftJitter(t *testing.T) {
 	})
 }
 
-// One incident waits once: a touch of the line draws no second time. The next pressure waits again, from when it is seen.
+// One incident waits once: after a touch of the line nothing waits a second time. The next incident waits again, for
+// another part.
 func TestFaultATouchOfTheLineDrawsAnotherJitter(t *testing.T) {
 	cases(t, func(n *world) {
 		n.runs("first 200/0", "second 190/0")
 		n.host = 460 * Mebi // 150 are available
-		n.jittery(0.5)
+		n.jittery(10 * time.Second)
 	}, map[string]func(n *world){
 		"one incident": func(n *world) {
 			n.takes(softGrace+2*time.Second, -200)
@@ -598,7 +611,12 @@ func TestFaultATouchOfTheLineDrawsAnotherJitter(t *testing.T) {
 			n.takes(time.Minute, 200)
 			n.policy.Pacing.Max = 100 * time.Millisecond
 			n.watch(2 * time.Minute)
-			n.asksAfter(softGrace+5*time.Second, time.Minute+softGrace+5*time.Second)
+			began, err := time.Parse("memory.available-20060102T150405.000Z", n.last().Incident)
+			if err != nil {
+				n.t.Fatal(err)
+			}
+			second := began.Sub(n.began)
+			n.asksAfter(softGrace+n.jitter(0), second+softGrace+n.jitter(second))
 		},
 	})
 }
