@@ -66,13 +66,11 @@ type Victim struct {
 	Phase     Phase  `json:"phase,omitempty"`
 	// Request is the one in doubt of a victim that is requested; nil in the other phases.
 	Request *InDoubt `json:"request,omitempty"`
-	// Expected is what its end should still free by the last measurement. A signal that is not
-	// known expects nothing.
+	// Expected is what its end should still free, by the last measurement and by what has shown since. A signal
+	// that is not known expects nothing.
 	Expected pressure.Amounts `json:"expected,omitzero"`
-	// Before is what was available when that was measured, and Highest the most since then; Highest
-	// is not kept.
-	Before  pressure.Amounts `json:"before,omitzero"`
-	Highest pressure.Amounts `json:"-"`
+	// Before is what was available when that was measured.
+	Before pressure.Amounts `json:"before,omitzero"`
 	// Held is the detail of its cgroup when its eviction was accepted; nil when that is not known,
 	// and after a restart.
 	Held *usage.Detail `json:"-"`

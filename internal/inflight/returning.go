@@ -22,10 +22,7 @@ func (t *Tracker) Observe(sample *pressure.Sample, incidentOpen bool) {
 		}
 	}
 	for _, v := range t.victims {
-		switch {
-		case v.Phase == decide.Terminating:
-			v.Highest = t.highest(v.Highest)
-		case returns(v) && sample.Time.Sub(v.Ended) >= decide.ShownWithin:
+		if returns(v) && sample.Time.Sub(v.Ended) >= decide.ShownWithin {
 			v.Expected = v.Expected.OnDisk()
 		}
 	}
@@ -38,20 +35,24 @@ func (t *Tracker) Observe(sample *pressure.Sample, incidentOpen bool) {
 func returns(v *decide.Victim) bool { return v.Phase == decide.Gone && !v.DryRun }
 
 // credit counts a rise for the victims in the order of their ends. A victim of which half has come
-// back holds nothing any more, and what it held counts for no other.
+// back holds nothing any more, and what it held counts for no other. Memory shows while a victim's processes end, a
+// disk's space after that.
 func (t *Tracker) credit(signal pressure.Signal, available int64) {
 	credited, more := int64(0), true
 	for _, v := range t.victims {
 		before, known := v.Before.Of(signal)
-		if !known || !returns(v) {
-			continue
-		}
-		before += credited
-		v.Before = v.Before.With(signal, before)
-		expected, holds := v.Expected.Of(signal)
-		if more = more && (!holds || available-before >= expected/2); more && holds {
+		expected := v.Expected.At(signal)
+		switch {
+		case !known || v.DryRun || v.Phase == decide.Requested:
+		case v.Phase == decide.Gone:
+			before += credited
+			v.Before = v.Before.With(signal, before)
+			if more = more && (expected <= 0 || available-before >= expected/2); more || expected <= 0 {
+				v.Expected = v.Expected.Without(signal)
+				credited += expected
+			}
+		case !signal.OnDisk() && available-before >= expected/2:
 			v.Expected = v.Expected.Without(signal)
-			credited += expected
 		}
 	}
 }
@@ -74,31 +75,6 @@ func (t *Tracker) returning(p *pressure.Pressure) []decide.Victim {
 		return nil
 	}
 	return gone
-}
-
-// highest returns the larger of what was available before and is now.
-func (t *Tracker) highest(before pressure.Amounts) pressure.Amounts {
-	for _, signal := range pressure.Signals() {
-		if seen, known := t.seen.Of(signal); known && seen > before.At(signal) {
-			before = before.With(signal, seen)
-		}
-	}
-	return before
-}
-
-// unseen returns what has not shown yet of what a victim held at its last measurement: memory shows
-// while its processes end, and a disk's space after that. How much of a stall its end removes is not
-// known.
-func (t *Tracker) unseen(v *decide.Victim) pressure.Amounts {
-	expected := v.Expected.Without(pressure.MemoryStall)
-	for _, signal := range pressure.Signals() {
-		before, known := v.Before.Of(signal)
-		shown := known && !signal.OnDisk() && v.Highest.At(signal)-before >= expected.At(signal)/2
-		if shown || expected.At(signal) == 0 {
-			expected = expected.Without(signal)
-		}
-	}
-	return expected
 }
 
 // followKubelets follows the pods that the kubelet was first seen to have evicted while a shortage

@@ -132,8 +132,8 @@ func (t *Tracker) end(v decide.Victim, now time.Time) {
 	}
 	if own || v.DryRun {
 		v.Phase = decide.Gone
-		if !v.DryRun {
-			v.Expected, v.Before = t.unseen(&v), t.seen.Updated(v.Before).Updated(t.seen.OnDisk())
+		if !v.DryRun { // how much of a stall its end removes is not known
+			v.Expected, v.Before = v.Expected.Without(pressure.MemoryStall), t.seen.Updated(v.Before).Updated(t.seen.OnDisk())
 		}
 		t.victims = append(t.victims, &v)
 	}
@@ -161,7 +161,7 @@ func (t *Tracker) Accept(v decide.Victim) {
 // frees nothing any more, and one that keeps growing while its preStop hook runs frees more; signals
 // that the measurement does not have keep their figures.
 func (t *Tracker) expect(v *decide.Victim, expected pressure.Amounts) {
-	v.Expected, v.Before, v.Highest = v.Expected.Updated(expected), t.seen, t.seen
+	v.Expected, v.Before = v.Expected.Updated(expected), t.seen
 }
 
 // All returns the victims that terminate, the one first that was accepted first.
