@@ -55,7 +55,10 @@ func (t *Tracker) ObserveReclaim(now time.Time, ended []decide.Victim, sample fu
 		return nil
 	}
 	t.booksRead = now
-	read := t.readBooks(sample)
+	var read books
+	if held, err := t.measurer.Held(); err == nil {
+		read = books{sample(), held}
+	}
 	victims := make([]decide.Ended, 0, len(gone))
 	for i := range gone {
 		r := t.reclaims[gone[i].UID]
@@ -66,14 +69,6 @@ func (t *Tracker) ObserveReclaim(now time.Time, ended []decide.Victim, sample fu
 		r.observe(uid, &read)
 	}
 	return victims
-}
-
-func (t *Tracker) readBooks(sample func() pressure.Sample) books {
-	held, err := t.measurer.Held()
-	if err != nil {
-		return books{}
-	}
-	return books{sample(), held}
 }
 
 // sum returns what is available of the signal and what all pods hold of it, together, in its unit;

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -92,15 +91,12 @@ func (t *Tracker) followKubelets(now time.Time, shortage bool) {
 			continue
 		}
 		t.kubelets[pod.UID] = true
-		if before != nil && !before[pod.UID] && t.find(decide.Gone, pod.UID) == nil {
-			t.followKubelet(pod, now)
+		if before == nil || before[pod.UID] || t.find(decide.Gone, pod.UID) != nil {
+			continue
 		}
+		held, _ := t.measurer.LastOnDisk(pod.UID, pod.CgroupUID)
+		t.victims = append(t.victims, &decide.Victim{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Phase: decide.Gone, Ended: now, Expected: held, Before: t.seen,
+		})
 	}
-}
-
-func (t *Tracker) followKubelet(pod *nodepods.Pod, now time.Time) {
-	held, _ := t.measurer.LastOnDisk(pod.UID, pod.CgroupUID)
-	t.victims = append(t.victims, &decide.Victim{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Phase: decide.Gone, Ended: now, Expected: held, Before: t.seen,
-	})
 }

@@ -24,14 +24,12 @@ func (t *Tracker) Simulated(uid string) bool {
 }
 
 // simulatedAmount returns how much of the signal counts as reclaimed, in its unit: what is known to
-// come back.
+// come back, and so nothing of a stall.
 func (t *Tracker) simulatedAmount(signal pressure.Signal) int64 {
 	all := int64(0)
 	for _, v := range t.victims {
-		if simulated(v) {
-			if held, known := decide.ReclaimOf(signal, v.Expected); known {
-				all += held
-			}
+		if simulated(v) && signal != pressure.MemoryStall {
+			all += v.Expected.At(signal)
 		}
 	}
 	return all
