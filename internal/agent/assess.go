@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -88,23 +87,17 @@ func (a *Agent) cancelWhenOutdated(ctx context.Context, sample *pressure.Sample,
 func (a *Agent) obsolete(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) (why string, giveWay bool) {
 	planned := &a.planned.Pressure.Threshold
 	for i := range verdict.Pressures {
-		hard := &verdict.Pressures[i]
-		if planned.Hard || !hard.Threshold.Hard {
+		now := &verdict.Pressures[i].Threshold
+		own := now.Signal == planned.Signal && now.Hard == planned.Hard
+		if !own && (planned.Hard || !now.Hard) {
 			continue
 		}
-		if _, plan := a.assess(ctx, sample, hard); !plan.Held() {
-			return fmt.Sprintf("nothing holds the hard pressure of %v any more", hard.Threshold.Signal), true
+		switch _, plan := a.assess(ctx, sample, &verdict.Pressures[i]); {
+		case own && plan.Decision.Hold == decide.HoldReclaimInProgress:
+			return plan.Decision.Detail, false
+		case !own && !plan.Held():
+			return fmt.Sprintf("nothing holds the hard pressure of %v any more", now.Signal), true
 		}
 	}
-	at := slices.IndexFunc(verdict.Pressures, func(now pressure.Pressure) bool {
-		return now.Threshold.Signal == planned.Signal && now.Threshold.Hard == planned.Hard
-	})
-	if at < 0 || !a.options.Pods.Synced() {
-		return "", false
-	}
-	s := a.situation(sample, &verdict.Pressures[at])
-	if plan := a.measure(ctx, s); plan.Held() {
-		return "", false
-	}
-	return s.Covered(), false
+	return "", false
 }

@@ -11,8 +11,7 @@ import (
 // number, and what is known now is kept with each of them.
 func (a *Agent) begin(d *decide.Decision) {
 	a.options.Recorder.Number(d)
-	planned := *d
-	a.planned, a.known = &planned, a.export()
+	a.planned, a.known = d, a.export()
 }
 
 // takeReport takes what became of a plan, or of a request in doubt: it completes the decision,

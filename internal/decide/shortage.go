@@ -210,12 +210,6 @@ func reclaimInFlight(s *Situation, _ *Decision) (Hold, string) {
 		len(s.InFlight), wording.Amount(s.Pressure.Threshold.Signal, short.ToLine))
 }
 
-// Covered says why what is in flight suffices; "" where it does not.
-func (s *Situation) Covered() string {
-	_, enough := reclaimInFlight(s, nil)
-	return enough
-}
-
 // LookAgain decides by a second reading, just before something irreversible. What the victims
 // should still free was measured before: what they have freed since shows in the reading, so less
 // is missing by now, or as much.
