@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -54,9 +53,6 @@ func (a *Agent) Status(ctx context.Context, disk bool) (*status.Document, error)
 
 // answerAsks answers all but those that wait for a measurement of the disks.
 func (a *Agent) answerAsks(ctx context.Context) {
-	if len(a.documents.waiting) == 0 {
-		return
-	}
 	now := time.Now()
 	a.documents.waiting = slices.DeleteFunc(a.documents.waiting, func(ask statusAsk) bool {
 		if ask.disk && a.awaitsDisk(ctx, now) {
@@ -117,8 +113,5 @@ func (a *Agent) addPods(d *status.Document) {
 	if err != nil {
 		d.UsageUnread = err.Error()
 	}
-	d.AddPods(a.options.Pods.List(), read, func(pod *nodepods.Pod) pressure.Amounts {
-		amounts, _ := a.measurer.LastOnDisk(pod.UID, pod.CgroupUID)
-		return amounts
-	})
+	d.AddPods(a.options.Pods.List(), read, a.measurer.LastOnDisk)
 }

@@ -64,8 +64,9 @@ func thresholdsOf(all []pressure.Threshold, verdict *pressure.Verdict, signal pr
 	return thresholds
 }
 
-// AddPods adds the pods that have not finished, with what their cgroups say.
-func (d *Document) AddPods(pods []*nodepods.Pod, read []usage.Pod, onDisk func(*nodepods.Pod) pressure.Amounts) {
+// AddPods adds the pods that have not finished, with what their cgroups say. OnDisk returns what a pod uses of the
+// disks, by its UID and its cgroup's.
+func (d *Document) AddPods(pods []*nodepods.Pod, read []usage.Pod, onDisk func(uid, cgroup string) (pressure.Amounts, bool)) {
 	cgroups := make(map[string]*usage.Pod, len(read))
 	read = slices.Clone(read) // the reader fills its own again
 	for i := range read {
@@ -74,7 +75,8 @@ func (d *Document) AddPods(pods []*nodepods.Pod, read []usage.Pod, onDisk func(*
 	d.Pods = make([]Pod, 0, len(pods))
 	for _, pod := range pods {
 		if !pod.Finished { // there may be thousands, and none is a candidate
-			d.Pods = append(d.Pods, Pod{Pod: *pod, Usage: cgroups[pod.CgroupUID], Disk: onDisk(pod)})
+			disk, _ := onDisk(pod.UID, pod.CgroupUID)
+			d.Pods = append(d.Pods, Pod{Pod: *pod, Usage: cgroups[pod.CgroupUID], Disk: disk})
 		}
 	}
 	slices.SortFunc(d.Pods, func(x, y Pod) int {
