@@ -37,17 +37,15 @@ type documents struct {
 // measured where that was not done a moment ago. An error says that the loop did not answer in time.
 func (a *Agent) Status(ctx context.Context, disk bool) (*status.Document, error) {
 	answer := make(chan *status.Document, 1) // the loop never waits for a reader
-	select {
-	case a.documents.asks <- statusAsk{disk, answer}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("asking evictd's loop: %w", context.Cause(ctx))
-	}
-	select {
-	case made := <-answer:
-		own := *made
-		return &own, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for evictd's loop: %w", context.Cause(ctx))
+	for asks := a.documents.asks; ; asks = nil { // once
+		select {
+		case asks <- statusAsk{disk, answer}:
+		case made := <-answer:
+			own := *made
+			return &own, nil
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for evictd's loop: %w", context.Cause(ctx))
+		}
 	}
 }
 
