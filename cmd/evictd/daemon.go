@@ -19,6 +19,7 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/httpd"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/status"
@@ -109,9 +110,7 @@ func (d *daemon) options(policy agent.Policy) agent.Options {
 		Self:       self(),
 		Sampler:    d.host.sampler.Load(),
 		Pods:       d.pods,
-		Cgroups:    d.host.tree,
-		Disk:       disks,
-		Images:     disks,
+		Measure:    measure.Options{Cgroups: d.host.tree, Disk: disks, Images: disks, Fault: d.recorder.Failed},
 		Evictor:    evict.New(d.clients.Evicting.Core(), time.Now),
 		Recorder:   d.recorder,
 		Wake:       d.wakers.Wake(),

@@ -54,9 +54,7 @@ type Agent struct {
 func New(options Options) *Agent {
 	a := &Agent{
 		options: options, reload: make(chan func()), documents: documents{asks: make(chan statusAsk)},
-		measurer: measure.New(measure.Options{
-			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.Failed,
-		}),
+		measurer:  measure.New(options.Measure),
 		cooldown:  cooldown.New(options.Policy.Limits, options.Random),
 		incidents: incident.New(options.OOMKills, options.Pods.List, options.Recorder.Failed),
 	}

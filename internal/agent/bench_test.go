@@ -17,6 +17,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
@@ -119,7 +120,7 @@ func newBenchAgent(tb testing.TB, n *benchNode, change ...func(*Options)) *Agent
 			Limits: cooldown.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30},
 			Acting: func() acting.State { return acting.State{Reason: acting.Configured} },
 		},
-		Remembered: &State{}, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },
+		Remembered: &State{}, Sampler: n, Pods: n, Measure: measure.Options{Cgroups: n, Fault: func(string, error) {}}, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },
 		OOMKills: func() (int64, error) { return 0, nil }, KubeletGap: func(time.Time) int64 { return 0 }, Taints: n, Held: func(string) *usage.Detail { return nil },
 	}
 	for _, c := range change {

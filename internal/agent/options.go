@@ -66,16 +66,13 @@ type Pods interface {
 	Stale() error
 }
 
-// Options are the agent's parts. All must be set, except Images, without which no pod waits for unused
-// images, and where a field says what nil means.
+// Options are the agent's parts. All must be set, except where a field says what nil means.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
 	Sampler  Sampler
 	Pods     Pods
-	Cgroups  measure.Cgroups
-	Disk     measure.Disk
-	Images   measure.Images
+	Measure  measure.Options
 	Evictor  execute.Evictor
 	Recorder Recorder
 	Taints   Taints

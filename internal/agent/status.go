@@ -36,7 +36,7 @@ type documents struct {
 // the configuration, the decisions and what is made of all these. With disk the pods' disk use is
 // measured where that was not done a moment ago. An error says that the loop did not answer in time.
 func (a *Agent) Status(ctx context.Context, disk bool) (*status.Document, error) {
-	answer := make(chan *status.Document, 1) // the loop never waits for a reader
+	answer := make(chan *status.Document, 1)     // the loop never waits for a reader
 	for asks := a.documents.asks; ; asks = nil { // once
 		select {
 		case asks <- statusAsk{disk, answer}:
@@ -64,7 +64,7 @@ func (a *Agent) answerAsks(ctx context.Context) {
 // awaitsDisk requests a measurement of the disks where there is no fresh one by the policy in force.
 func (a *Agent) awaitsDisk(ctx context.Context, now time.Time) bool {
 	measured := a.measurer.LastDisk().At
-	if a.options.Disk == nil || now.Sub(measured) < decide.DiskMaxAge && measured.After(a.watched) {
+	if now.Sub(measured) < decide.DiskMaxAge && measured.After(a.watched) {
 		return false
 	}
 	a.measurer.RefreshDisk(ctx, now, a.options.Pods.List(), 0)

@@ -9,6 +9,7 @@ import (
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -42,12 +43,13 @@ func enforced(policy agent.Policy) agent.Policy {
 // Options are an agent's of the node, which keeps its state in the file and knows that there was nothing before.
 func (n *Node) Options(policy agent.Policy, f *File) agent.Options {
 	o := agent.Options{
-		Policy: enforced(policy), Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
+		Policy: enforced(policy), Sampler: n, Pods: n, Evictor: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Memory: f, Remembered: &agent.State{},
-		OOMKills: n.oomKills, KubeletGap: func(time.Time) int64 { return n.gap }, Held: n.detailOf, Disk: n.disk, Taints: untainted{},
+		OOMKills: n.oomKills, KubeletGap: func(time.Time) int64 { return n.gap }, Held: n.detailOf, Taints: untainted{},
+		Measure: measure.Options{Cgroups: n, Disk: n.disk, Fault: recorder{n}.Failed},
 	}
 	if n.images != nil {
-		o.Images = n.images
+		o.Measure.Images = n.images
 	}
 	return o
 }
