@@ -29,8 +29,7 @@ func (a *Agent) export() State {
 // known of the time before the start: a victim of then may be in flight.
 func (a *Agent) restore(s *State, now time.Time) {
 	if s == nil {
-		a.victims.StartUnknown(now)
-		return
+		s = &State{InFlight: inflight.State{Unknown: now}}
 	}
 	a.cooldown.Restore(s.Cooldown, now)
 	a.incidents.Restore(s.Incidents, now)

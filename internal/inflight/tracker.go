@@ -56,7 +56,8 @@ type Tracker struct {
 	// kubelets are the pods of which it is known that the kubelet evicted them, by UID; nil
 	// where no shortage lasts.
 	kubelets map[string]bool
-	// unknown is when a process began that knew not all of the time before; zero where none did.
+	// unknown is when a process began that knew not all of the time before, so that a victim of then may be in
+	// flight; zero where none did.
 	unknown time.Time
 
 	reclaims  map[string]*reclaim // those of evictd's victims, by UID
@@ -82,9 +83,6 @@ func (t *Tracker) Adopt(dryRun bool) (ended bool) {
 	}
 	return ended
 }
-
-// StartUnknown says that nothing is known of the time before: a victim of then may be in flight.
-func (t *Tracker) StartUnknown(now time.Time) { t.unknown = now }
 
 // Update begins a tick. It returns the victims that have ended, the one first that was accepted first, and the
 // requests in doubt whose pods are terminating, or no longer listed, because of them: these stay in doubt until
