@@ -48,24 +48,19 @@ func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victi
 // sample reads the node.
 func (a *Agent) sample() pressure.Sample { return a.options.Sampler.Sample(time.Now()) }
 
-// look reads the node and judges it. The sample is without the would-be victims of a dry run.
+// look reads the node and judges it, and opens and closes incidents. The sample is without the would-be victims of
+// a dry run.
 func (a *Agent) look() (*pressure.Sample, *pressure.Verdict) {
 	seen := a.sample()
 	sample := a.victims.Without(&seen)
 	verdict := a.judge.Judge(sample)
-	a.followIncidents(sample, &verdict)
+	if !verdict.Stale {
+		began, ended := a.incidents.Observe(sample, a.policy.Thresholds, a.policy.Transition)
+		a.options.Recorder.Incidents(began, ended)
+		a.changed = a.changed || len(began)+len(ended) > 0
+	}
 	a.options.Recorder.Sample(&seen, &verdict)
 	return sample, &verdict
-}
-
-// followIncidents opens and closes incidents by a sample, and reports both.
-func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdict) {
-	if verdict.Stale {
-		return
-	}
-	began, ended := a.incidents.Observe(sample, a.policy.Thresholds, a.policy.Transition)
-	a.options.Recorder.Incidents(began, ended)
-	a.changed = a.changed || len(began)+len(ended) > 0
 }
 
 // follow lets all that follows the node's readings see this one.
