@@ -49,7 +49,7 @@ func randomState(r *rand.Rand, most int) (s State) {
 	for range r.IntN(most + 1) {
 		s.Incidents = append(s.Incidents, incident.Incident{
 			ID: text("memory.available"), Resource: decide.Resource{Kind: pressure.SpaceKind, Device: r.Uint64()},
-			Signal: pressure.NodeFSAvailable, Also: []pressure.Signal{pressure.ImageFSAvailable}, Began: when(), Short: when(), Lowest: r.Int64(),
+			Signal: pressure.NodeFSAvailable, Began: when(), Short: when(), Lowest: r.Int64(),
 			Victims: []incident.Victim{{Pod: "shop/" + text("pod"), UID: text("uid"), DryRun: r.IntN(2) == 0}}, More: r.IntN(9),
 			KillsBefore: r.Int64(),
 		})

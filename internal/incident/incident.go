@@ -26,9 +26,6 @@ type Incident struct {
 	Resource decide.Resource `json:"resource"`
 	// Signal is the one whose threshold was met first.
 	Signal pressure.Signal `json:"signal"`
-	// Also are the other signals whose readings were about the same device. They belong to the
-	// incident while they cannot be read, too.
-	Also []pressure.Signal `json:"also,omitempty"`
 	// Began is when that was.
 	Began time.Time `json:"began"`
 	// HardSince is when one of its hard thresholds was first met; zero while none was.
@@ -70,17 +67,5 @@ func (i *Incident) add(v Victim) {
 		i.More++
 	default:
 		i.Victims = append(i.Victims, v)
-	}
-}
-
-// concerns reports whether a signal is known to be about the incident's resource.
-func (i *Incident) concerns(signal pressure.Signal) bool {
-	return i.Signal == signal || slices.Contains(i.Also, signal)
-}
-
-// join records that a reading of a signal was about the incident's device.
-func (i *Incident) join(signal pressure.Signal) {
-	if signal.OnDisk() && !i.concerns(signal) {
-		i.Also = append(i.Also, signal)
 	}
 }

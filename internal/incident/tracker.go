@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,6 +19,9 @@ type Tracker struct {
 	fault    func(source string, err error)
 	// open has at most one incident for a resource, the oldest first.
 	open []*Incident
+	// devices are those that the signals were last about: a signal belongs to an incident while it cannot be read,
+	// too.
+	devices [pressure.SignalCount]uint64
 }
 
 // New returns a tracker without incidents. OOMKills returns how many processes the kernel has killed for want
@@ -54,6 +58,9 @@ func (t *Tracker) Observe(sample *pressure.Sample, thresholds []pressure.Thresho
 func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold) (began *Incident) {
 	signal, now := threshold.Signal, sample.Time
 	seen := sample.Of(signal)
+	if seen.State == pressure.Known {
+		t.devices[signal] = seen.Device
+	}
 	i, line := t.of(signal, seen), threshold.Quantity.Of(seen.Capacity)
 	switch {
 	case seen.State == pressure.Absent, i == nil && (seen.State == pressure.Unknown || seen.Available >= line):
@@ -65,7 +72,6 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 		i = t.begin(signal, seen, now)
 		began = i
 	}
-	i.join(signal)
 	if threshold.Hard && seen.Available < line && i.HardSince.IsZero() {
 		i.HardSince = now
 	}
@@ -113,14 +119,11 @@ func (t *Tracker) kills() int64 {
 	return kills
 }
 
-// of returns the open incident that the reading of a signal belongs to; nil when there is none. While a
-// filesystem cannot be read, and so its device is not known, that is the newest that the signal was part of.
+// of returns the open incident that the reading of a signal belongs to; nil when there is none.
 func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) *Incident {
-	r := decide.Resource{Kind: signal.Kind(), Device: seen.Device}
-	for _, i := range slices.Backward(t.open) {
-		if i.Resource == r || r.Device == 0 && i.concerns(signal) {
-			return i
-		}
+	r := decide.Resource{Kind: signal.Kind(), Device: cmp.Or(seen.Device, t.devices[signal])}
+	if at := slices.IndexFunc(t.open, func(i *Incident) bool { return i.Resource == r }); at >= 0 {
+		return t.open[at]
 	}
 	return nil
 }
@@ -174,7 +177,7 @@ func (t *Tracker) Open() []Incident {
 	open := make([]Incident, 0, len(t.open))
 	for _, i := range t.open {
 		copied := *i
-		copied.Victims, copied.Also = slices.Clone(i.Victims), slices.Clone(i.Also)
+		copied.Victims = slices.Clone(i.Victims)
 		open = append(open, copied)
 	}
 	return open
@@ -195,6 +198,7 @@ func (t *Tracker) Restore(kept []Incident, now time.Time) {
 		}
 		i.Began, i.Short = state.Restored(i.Began, now, 0), state.Restored(i.Short, now, 0)
 		i.HardSince = state.Restored(i.HardSince, now, 0)
+		t.devices[i.Signal] = i.Resource.Device
 		t.open = append(t.open, &i)
 	}
 }

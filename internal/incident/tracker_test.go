@@ -143,7 +143,7 @@ func TestIncidentEnds(t *testing.T) {
 }
 
 // A resource is bytes or inodes of one device: two signals about one device are one incident. It is theirs too
-// while they cannot be read, also after a restart.
+// while they cannot be read, and after a restart that of the signal that was short first.
 func TestIncidentIsOfOneDevice(t *testing.T) {
 	t.Parallel()
 	disks := reading{pressure.NodeFSAvailable: 50, pressure.ImageFSAvailable: 50, pressure.NodeFSInodesFree: 50}
@@ -164,11 +164,14 @@ func TestIncidentIsOfOneDevice(t *testing.T) {
 			}
 			restarted := calm()
 			restarted.Restore(tracker.Open(), n.at)
-			image := tracker.ID(about(pressure.ImageFSAvailable, test.image))
+			node, image := tracker.ID(about(pressure.NodeFSAvailable, test.node)), tracker.ID(about(pressure.ImageFSAvailable, test.image))
 			for _, of := range []*Tracker{tracker, restarted} {
 				began, ended := of.Observe(n.after(time.Hour, reading{pressure.NodeFSAvailable: unknown, pressure.ImageFSAvailable: unknown}), thresholds(), transition)
-				if unread := of.ID(about(pressure.ImageFSAvailable, 0)); unread != image || len(began) > 0 || len(ended) > 1 {
-					t.Errorf("unread it is of incident %q, want %q; began %+v, ended %+v", unread, image, began, ended)
+				if unread := of.ID(about(pressure.NodeFSAvailable, 0)); unread != node || len(began) > 0 || len(ended) > 1 {
+					t.Errorf("unread it is of incident %q, want %q; began %+v, ended %+v", unread, node, began, ended)
+				}
+				if unread := of.ID(about(pressure.ImageFSAvailable, 0)); of == tracker && unread != image {
+					t.Errorf("unread it is of incident %q, want %q", unread, image)
 				}
 			}
 		})
