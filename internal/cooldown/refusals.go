@@ -151,28 +151,22 @@ func (t *Tracker) stretch(wait time.Duration) time.Duration {
 	return wait + time.Duration(stretched*t.random()*float64(wait))
 }
 
-// refusal returns the refusal for which a pod waits, and false where it does not. Only while it is ready
-// does it share the back-off of a PDB.
+// refusal returns the refusal for which a pod waits, and false where it does not: then with the PDB whose refusal of
+// any ready pod holds for this pod too, "" where there is none. Only while it is ready does it share the back-off of
+// a PDB.
 func (t *Tracker) refusal(pod *rank.Pod, now time.Time) (Wait, bool) {
-	w, shares := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]
-	if !shares {
-		w = t.known.Waits[Key{kindPod, pod.Namespace, pod.UID}]
-		return w, now.Before(w.Until)
+	shared := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]
+	if !pod.Ready || !now.Before(shared.Until) {
+		own := t.known.Waits[Key{kindPod, pod.Namespace, pod.UID}]
+		if !now.Before(own.Until) {
+			own = Wait{}
+		}
+		return own, !own.Until.IsZero()
 	}
-	expected := pod.Ready && now.Before(w.Until)
-	if budget := t.known.Waits[Key{kindPDB, pod.Namespace, w.PDB}].Until; budget.Before(w.Until) {
-		w.Until = budget
+	if budget := t.known.Waits[Key{kindPDB, pod.Namespace, shared.PDB}].Until; budget.Before(shared.Until) {
+		shared.Until = budget
 	}
-	return w, expected && now.Before(w.Until)
-}
-
-// sharedPDB returns the name of the PodDisruptionBudget whose refusal of any ready pod holds
-// for this pod too; "" where there is none.
-func (t *Tracker) sharedPDB(pod *rank.Pod, now time.Time) string {
-	if w := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]; pod.Ready && now.Before(w.Until) {
-		return w.PDB
-	}
-	return ""
+	return shared, now.Before(shared.Until)
 }
 
 // Waiting returns how many of the pods that are present wait because a PDB refused, and how many because more than

@@ -96,7 +96,7 @@ func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	unready := podOf("a")
 	unready.Ready = false
 	backoff := play(t, New(Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "b", blocked("web"), "ab"})
-	if _, waits := backoff.refusal(unready, at(1)); waits || backoff.sharedPDB(unready, at(1)) != "" {
+	if w, waits := backoff.refusal(unready, at(1)); waits || w.PDB != "" {
 		t.Error("a pod that is not ready any more rests with the ready ones")
 	}
 	note(backoff, unready, blocked("web"), at(time.Second))
@@ -107,8 +107,8 @@ func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 		note(backoff, podOf("c"), blocked("web"), at(after))
 	}
 	play(t, backoff, step{10*time.Minute - 1, "", evict.Result{}, "bc"}, step{10 * time.Minute, "", evict.Result{}, "c"})
-	if with := backoff.sharedPDB(podOf("b"), at(10*time.Minute)); with != "" {
-		t.Errorf("b is said to rest with %s", with)
+	if w, _ := backoff.refusal(podOf("b"), at(10*time.Minute)); w.PDB != "" {
+		t.Errorf("b is said to rest with %s", w.PDB)
 	}
 }
 

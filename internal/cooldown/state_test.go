@@ -121,7 +121,8 @@ func says(tracker *Tracker, now time.Time) map[string]string {
 	}
 	for i := range 8 {
 		pod := somePod(i, true)
-		all["shared by "+pod.UID] = tracker.sharedPDB(pod, now)
+		w, _ := tracker.refusal(pod, now)
+		all["shared by "+pod.UID] = w.PDB
 	}
 	return all
 }

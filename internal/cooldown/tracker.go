@@ -147,7 +147,7 @@ func (t *Tracker) Pod(s *decide.Situation, pod *rank.Pod, bypassPDB bool) (decid
 	bypassed := func(w Wait) bool { return bypassPDB && w.Why.OfBudget() }
 	w, waits := t.refusal(pod, now)
 	if waits && bypassed(w) {
-		w, waits = Wait{}, false
+		w, waits = Wait{PDB: w.PDB}, false
 	}
 	last := t.known.Waits[Key{kindTried, s.Pressure.Threshold.Signal.String(), pod.UID}]
 	if now.Before(last.Until) && last.Incident == s.Incident && !bypassed(last) {
@@ -157,7 +157,7 @@ func (t *Tracker) Pod(s *decide.Situation, pod *rank.Pod, bypassPDB bool) (decid
 		w.Until, w.Why, waits = last.Until, last.Why, true
 	}
 	if !waits {
-		return decide.Wait{PDB: t.sharedPDB(pod, now)}, false
+		return decide.Wait{PDB: w.PDB}, false
 	}
 	detail := "the last answer was " + string(w.Why)
 	if w.PDB != "" {
