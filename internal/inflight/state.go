@@ -9,13 +9,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// A victim that terminates is restored for a day after its deadline: one that is stuck must not look
-// like a new one, and the first tick checks whether its pod is still there. A request in doubt is
-// restored for as long as an accepted eviction counts against a limit at most.
-const (
-	terminatingKept = 24 * time.Hour
-	requestedKept   = time.Hour
-)
+// requestedKept is how long a request in doubt is restored: as long as an accepted eviction counts against a limit at
+// most. A victim that terminates is restored always: the first tick checks whether its pod is still there.
+const requestedKept = time.Hour
 
 // State is what a [Tracker] knows that a restart must not forget.
 type State struct {
@@ -61,7 +57,6 @@ func (t *Tracker) Restore(s State, now time.Time) (givenUp []*decide.InDoubt) {
 		v.Ended, v.Escalated = state.Restored(v.Ended, now, 0), state.Restored(v.Escalated, now, 0)
 		switch {
 		case requested && now.Sub(accepted) >= requestedKept,
-			v.Phase == decide.Terminating && now.Sub(v.Deadline) >= terminatingKept,
 			returns(&v) && now.Sub(v.Ended) >= decide.CollectedWithin:
 		case requested && now.Sub(accepted) > decide.DoubtLasts:
 			t.unknown = now

@@ -60,10 +60,13 @@ func TestRestoredLedgerSaysTheSame(t *testing.T) {
 func TestExpiredVictimsAreNotRestored(t *testing.T) {
 	t.Parallel()
 	l := on(&node{})
-	l.Accept(own("a", 1))
-	for after, want := range map[time.Duration]int{0: 1, 2 * time.Hour: 1, 24*time.Hour + 45*time.Second: 0} {
-		if got, _ := restarted(t, l, at(after)); len(got.All()) != want {
-			t.Errorf("%d restored after %v, want %d", len(got.All()), after, want)
+	for _, uid := range []string{"a", "gone"} {
+		l.Accept(own(uid, 1))
+	}
+	endGone(l, at(0), func(uid string) bool { return uid == "a" })
+	for after, want := range map[time.Duration]int{0: 2, decide.CollectedWithin - 1: 2, decide.CollectedWithin: 1, 48 * time.Hour: 1} {
+		if got, _ := restarted(t, l, at(after)); len(got.Export().Victims) != want || !got.Terminates("a") {
+			t.Errorf("restored after %v: %+v, want %d", after, got.Export(), want)
 		}
 	}
 }
