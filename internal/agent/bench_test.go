@@ -199,12 +199,11 @@ func BenchmarkTickWaits110(b *testing.B) {
 		b.Fatal("no pod was chosen")
 	}
 	a.takeReport(<-a.executor.Reports())
-	decided := decidedBy(a)
 	b.ReportAllocs()
 	for b.Loop() {
 		a.tick(b.Context())
 	}
-	if a.planned != nil || decidedBy(a) > decided+1 {
+	if a.planned != nil { // each tick decides to wait
 		b.Fatal("another one was chosen")
 	}
 }
