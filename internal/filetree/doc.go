@@ -2,13 +2,14 @@
 // privileged process that looks at directories in which others write.
 //
 //	pool := filetree.NewPool(0.2)
-//	ends, err := pool.Run(ctx, []filetree.Task{{Name: dir, Run: func(t *filetree.Turn) error {
+//	defer pool.Rest()
+//	err := pool.Do(ctx, dir, func(t *filetree.Turn) error {
 //		fd, err := open(dir)
 //		if err == nil {
 //			count = t.Count(fd)
 //		}
 //		return err
-//	}}})
+//	})
 //
 // It counts the allocated blocks and inodes of the start and of everything below it, and a file
 // with several links once. It does not count other mounts and other filesystems, so a bind mount
@@ -21,8 +22,7 @@
 // Nor can such a process make the walk exceed its bounds. File descriptors, the names that are
 // remembered and the inodes with several links are bounded. What lies beyond a bound is left out,
 // and the count says that it is a lower bound and why. So does a count that ends with its context.
-// One task does not take the time of all others, and one whose filesystem does not respond holds
-// one thread at most. In the steady state nothing is allocated for a file.
+// A task whose filesystem does not respond holds one thread at most. In the steady state nothing is allocated for a file.
 //
 // The package needs Linux 5.6, and read and search permission for every directory: as root of a
 // container, CAP_DAC_READ_SEARCH.

@@ -14,24 +14,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// task is one task of a test.
+type task struct {
+	name string
+	run  func(t *Turn) error
+}
+
 // counts is a task that counts a directory.
-func counts(dir string, into *Count) Task {
-	return does(dir, func(t *Turn) error {
+func counts(dir string, into *Count) task {
+	return task{dir, func(t *Turn) error {
 		fd, err := unix.Open(dir, openFlags, 0)
 		if err == nil {
 			*into = t.Count(fd)
 		}
 		return err
-	})
+	}}
 }
 
-func does(name string, run func(t *Turn) error) Task { return Task{Name: name, Run: run} }
+// doAll returns how tasks end in two seconds each, once the workers have noticed.
+func doAll(t *testing.T, pool *Pool, tasks ...task) (ends []error) {
+	t.Helper()
+	defer pool.Rest()
+	for _, task := range tasks {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ends = append(ends, pool.Do(ctx, task.name, task.run))
+		cancel()
+	}
+	return ends
+}
 
 func TestPoolRunsAll(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	fault := errors.New("no such place")
-	var tasks []Task
+	var tasks []task
 	var want []Count
 	got := make([]Count, 20)
 	for i := range got {
@@ -42,30 +58,31 @@ func TestPoolRunsAll(t *testing.T) {
 		want = append(want, expected(t, dir))
 		tasks = append(tasks, counts(dir, &got[i]))
 	}
-	tasks = append(tasks, does("faulty", func(*Turn) error { return fault }))
-	pool := NewPool(1)
-	for range 2 {
-		clear(got)
-		ends, err := pool.Run(t.Context(), tasks)
-		if err != nil || len(ends) != len(tasks) || !errors.Is(ends[len(ends)-1], fault) || errors.Join(ends[:len(ends)-1]...) != nil {
-			t.Errorf("%v, %v", ends, err)
+	tasks = append(tasks, task{"faulty", func(*Turn) error { return fault }})
+	synctest.Test(t, func(t *testing.T) { // its clock does not go on while they run
+		pool := NewPool(1)
+		for range 2 {
+			clear(got)
+			if ends := doAll(t, pool, tasks...); !errors.Is(ends[len(ends)-1], fault) || errors.Join(ends[:len(ends)-1]...) != nil {
+				t.Errorf("%v", ends)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("counted %+v, want %+v", got, want)
+			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("counted %+v, want %+v", got, want)
-		}
-	}
+	})
 }
 
 func TestPoolWithoutTime(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	ends, err := NewPool(1).Run(ctx, []Task{does("late", func(*Turn) error {
+	err := NewPool(1).Do(ctx, "late", func(*Turn) error {
 		t.Error("it was run")
 		return nil
-	})})
-	if err != nil || !errors.Is(ends[0], ErrNotReached) {
-		t.Errorf("%v, %v; want one that says why it was not run", ends, err)
+	})
+	if !errors.Is(err, ErrNotReached) {
+		t.Errorf("%v; want why it was not run", err)
 	}
 }
 
@@ -78,75 +95,30 @@ func TestPoolIsNotHeldUp(t *testing.T) {
 	put(t, filepath.Join(root, "file"), 1)
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
-		dead := func(i int) Task {
-			return does("dead"+strconv.Itoa(i), func(*Turn) error { <-answer; return nil })
-		}
+		var tasks []task
 		pool := NewPool(1)
-		for i := range 1 + spare { // each time one more worker is lost, the first time within the call
+		for i := range 1 + spare { // each time one more worker is lost
 			var fine Count
-			tasks := []Task{counts(root, &fine)}
-			for j := range i + 1 {
-				tasks = slices.Insert(tasks, 0, dead(j))
-			}
-			ends := inTenSeconds(t, pool, tasks)
+			tasks = append(tasks, task{"dead" + strconv.Itoa(i), func(*Turn) error { <-answer; return nil }})
+			ends := doAll(t, pool, append(slices.Clone(tasks), counts(root, &fine))...)
 			begun := i < spare // at the last one no worker was left
-			if found := ends[i+1] == nil && fine.Inodes == 2; found != begun {
-				t.Errorf("%d dead ones: the other place is %+v, %v, want it counted: %t", i+1, fine, ends[i+1], begun)
+			if last := ends[i+1]; begun && (last != nil || fine.Inodes != 2) || !begun && !errors.Is(last, ErrBusy) {
+				t.Errorf("%d dead ones: the other place is %+v, %v, want it counted: %t", i+1, fine, last, begun)
 			}
-			for j := 0; j <= i && begun; j++ {
-				if !errors.Is(ends[j], ErrSilent) {
-					t.Errorf("a dead one is %v, want %v", ends[j], ErrSilent)
+			for _, end := range ends[:i+1] {
+				if !errors.Is(end, ErrSilent) {
+					t.Errorf("a dead one is %v, want %v", end, ErrSilent)
 				}
 			}
-		}
-		if _, err := pool.Run(t.Context(), nil); !errors.Is(err, ErrBusy) || pool.Out() != 1+spare {
-			t.Errorf("with no worker left: %v, want %v", err, ErrBusy)
+			if pool.Out() != i+1 {
+				t.Errorf("%d tasks have not returned, want %d", pool.Out(), i+1)
+			}
 		}
 		close(answer)
 		synctest.Wait()
 		var fine Count
-		if ends := inTenSeconds(t, pool, []Task{dead(0), counts(root, &fine)}); pool.Out() != 0 || errors.Join(ends...) != nil || fine.Inodes != 2 {
-			t.Errorf("in the end %d workers are out and the results are %v, %+v", pool.Out(), ends, fine)
-		}
-	})
-}
-
-// inTenSeconds returns how tasks end in that time, for the workers to notice included.
-func inTenSeconds(t *testing.T, pool *Pool, tasks []Task) []error {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	ends, err := pool.Run(ctx, tasks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-ctx.Done()
-	synctest.Wait()
-	return ends
-}
-
-// TestPoolLeavesTimeForAll: tasks that would take all the time there is get half of
-// what is left each, the last one the rest.
-func TestPoolLeavesTimeForAll(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		var ended []time.Duration
-		endless := func(name string) Task {
-			return does(name, func(turn *Turn) error {
-				<-turn.Context().Done()
-				ended = append(ended, time.Since(began))
-				return turn.Breathe()
-			})
-		}
-		ends := inTenSeconds(t, NewPool(1), []Task{endless("a"), endless("b"), does("fine", func(*Turn) error { return nil }), endless("c")})
-		if want := []time.Duration{5 * time.Second, 7500 * time.Millisecond, 10 * time.Second}; !slices.Equal(ended, want) {
-			t.Errorf("the endless ones end after %s, want %s", ended, want)
-		}
-		for i, want := range []error{context.DeadlineExceeded, context.DeadlineExceeded, nil, context.DeadlineExceeded} {
-			if !errors.Is(ends[i], want) {
-				t.Errorf("task %d ends with %v, want %v", i, ends[i], want)
-			}
+		if ends := doAll(t, pool, append(tasks, counts(root, &fine))...); pool.Out() != 0 || errors.Join(ends...) != nil || fine.Inodes != 2 {
+			t.Errorf("in the end %d tasks are out and the results are %v, %+v", pool.Out(), ends, fine)
 		}
 	})
 }
@@ -155,23 +127,24 @@ func TestPoolLeavesTimeForAll(t *testing.T) {
 func TestPoolReplacesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tasks := []Task{does("late", func(turn *Turn) error {
+		tasks := []task{{"late", func(turn *Turn) error {
 			<-turn.Context().Done()
 			time.Sleep(time.Second) // of the fake clock
 			return turn.Breathe()
-		})}
+		}}}
 		var at, most atomic.Int32
 		for i := range 4 {
-			tasks = append(tasks, does(strconv.Itoa(i), func(*Turn) error {
+			tasks = append(tasks, task{strconv.Itoa(i), func(*Turn) error {
 				most.Store(max(most.Load(), at.Add(1)))
 				time.Sleep(600 * time.Millisecond) // of the fake clock
 				at.Add(-1)
 				return nil
-			}))
+			}})
 		}
 		pool := NewPool(1)
-		if ends := inTenSeconds(t, pool, tasks); most.Load() != 1 || errors.Join(ends[1:]...) != nil || pool.Out() != 0 {
-			t.Errorf("%d tasks at a time, %d workers out, they end with %v; want one at a time", most.Load(), pool.Out(), ends)
+		ends := doAll(t, pool, tasks...)
+		if !errors.Is(ends[0], ErrSilent) || most.Load() != 1 || errors.Join(ends[1:]...) != nil || pool.Out() != 0 {
+			t.Errorf("%d tasks at a time, %d out, they end with %v; want one at a time", most.Load(), pool.Out(), ends)
 		}
 	})
 }
@@ -183,7 +156,7 @@ func TestPoolIsModest(t *testing.T) {
 	pool := NewPool(0.001)
 	slept := time.Duration(0)
 	pool.sleep = func(_ context.Context, wait time.Duration) { slept += wait }
-	ends, err := pool.Run(t.Context(), []Task{does("busy", func(turn *Turn) error {
+	err := pool.Do(t.Context(), "busy", func(turn *Turn) error {
 		priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // the system call has 20 less it
 		if err != nil || 20-priority != niceness {
 			t.Errorf("the thread has niceness %d, %v; want %d", 20-priority, err, niceness)
@@ -198,8 +171,8 @@ func TestPoolIsModest(t *testing.T) {
 			}
 		}
 		return nil
-	})})
-	if err = errors.Join(append(ends, err)...); err != nil || slept < time.Second { // 2 ms are a thousandth of 2 s
+	})
+	if pool.Rest(); err != nil || slept < time.Second { // 2 ms are a thousandth of 2 s
 		t.Errorf("slept %s, %v; want seconds", slept, err)
 	}
 }

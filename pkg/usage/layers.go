@@ -124,7 +124,8 @@ const layerWait = time.Second
 func (d *NodeDisk) checkLayers(mounts *layers) error {
 	ctx, cancel := context.WithTimeout(context.Background(), layerWait)
 	defer cancel()
-	err := d.once(ctx, "the layers", func(*filetree.Turn) (err error) {
+	defer d.pool.Rest()
+	err := d.pool.Do(ctx, "the layers", func(*filetree.Turn) (err error) {
 		for _, l := range mounts.roots {
 			if _, err = d.device(l.dir); !errors.Is(err, unix.ENOENT) {
 				return nil

@@ -124,15 +124,14 @@ func (d *NodeDisk) Close() error {
 // time, if these are at most a minute old, or a reason. Now is the time of the new figures.
 // A pod without a kubelet directory is left out. An error means that nothing is known.
 func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (map[string]DiskUse, error) {
+	defer d.pool.Rest()
+	defer d.descriptors.Rest()
 	seen, err := d.look(ctx, pods)
 	if err != nil {
 		return nil, err
 	}
 	turns := map[string]turn{}
-	counted, err := d.count(ctx, seen, pods, turns)
-	if err != nil {
-		return nil, err
-	}
+	counted := d.count(ctx, seen, pods, turns)
 	d.lookForDeleted(ctx, counted, turns)
 	measured := make(map[string]DiskUse, len(counted))
 	for _, m := range counted {
@@ -173,16 +172,6 @@ type hostView struct {
 // lookName is the name of the task of look. No pod has it.
 const lookName = "the pods' files"
 
-// once runs one task on a worker. It abandons the worker when the context ends first: a directory may be
-// on a filesystem that does not respond.
-func (d *NodeDisk) once(ctx context.Context, name string, run func(t *filetree.Turn) error) error {
-	ends, err := d.pool.Run(ctx, []filetree.Task{{Name: name, Run: run}})
-	if err != nil {
-		return err
-	}
-	return ends[0]
-}
-
 // look looks at the node's mounts and processes.
 func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*hostView, error) {
 	wanted := map[string]bool{}
@@ -192,7 +181,7 @@ func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*hostView, error) 
 		}
 	}
 	seen := &hostView{}
-	err := d.once(ctx, lookName, func(t *filetree.Turn) (err error) {
+	err := d.pool.Do(ctx, lookName, func(t *filetree.Turn) (err error) {
 		if seen.layout, err = d.layout(); err != nil {
 			return err
 		}
@@ -209,7 +198,7 @@ func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*hostView, error) 
 }
 
 // count counts the files of the pods. It leaves a tenth of the time for the deleted files.
-func (d *NodeDisk) count(ctx context.Context, seen *hostView, pods []NodePod, turns map[string]turn) ([]*podDisk, error) {
+func (d *NodeDisk) count(ctx context.Context, seen *hostView, pods []NodePod, turns map[string]turn) []*podDisk {
 	if end, bounded := ctx.Deadline(); bounded {
 		left := time.Until(end) //nolint:forbidigo // a share of the time, by which nothing is decided
 		most, cancel := context.WithDeadline(ctx, end.Add(-left/10))
@@ -223,18 +212,25 @@ func (d *NodeDisk) count(ctx context.Context, seen *hostView, pods []NodePod, tu
 		counted[i] = m
 	}
 	d.order(counted, "")
-	tasks := make([]filetree.Task, len(pods))
 	for i, m := range counted {
-		tasks[i] = filetree.Task{Name: m.pod.UID, Run: m.measure}
-	}
-	ends, err := d.pool.Run(ctx, tasks)
-	for i, end := range ends {
-		turns[tasks[i].Name] = turnOf(end)
+		end := do(ctx, d.pool, m.pod.UID, i+1 == len(counted), m.measure)
+		turns[m.pod.UID] = turnOf(end)
 		if !returned(end) { // a worker may still write to it
-			counted[i] = &podDisk{pod: counted[i].pod, hidden: end, use: DiskUse{Reason: end.Error()}}
+			counted[i] = &podDisk{pod: m.pod, hidden: end, use: DiskUse{Reason: end.Error()}}
 		}
 	}
-	return counted, err
+	return counted
+}
+
+// do runs a task in half of the time that is left while others wait, so that one that never ends leaves some to
+// all of them.
+func do(ctx context.Context, pool *filetree.Pool, name string, last bool, task func(t *filetree.Turn) error) error {
+	if end, bounded := ctx.Deadline(); bounded && !last {
+		half, cancel := context.WithTimeout(ctx, time.Until(end)/2) //nolint:forbidigo // a share of the time, by which nothing is decided
+		defer cancel()
+		ctx = half
+	}
+	return pool.Do(ctx, name, task)
 }
 
 // order sorts pods by their last turns, of which the names have that prefix, then by their previous usage,
@@ -267,7 +263,7 @@ const (
 // turnOf returns the turn of a task that ended so.
 func turnOf(end error) turn {
 	switch {
-	case errors.Is(end, filetree.ErrNotReached):
+	case errors.Is(end, filetree.ErrNotReached), errors.Is(end, filetree.ErrBusy):
 		return notReached
 	case errors.Is(end, filetree.ErrSilent),
 		errors.Is(end, context.DeadlineExceeded), errors.Is(end, context.Canceled):
@@ -279,5 +275,5 @@ func turnOf(end error) turn {
 
 // returned reports whether a task that ended so has returned.
 func returned(end error) bool {
-	return !errors.Is(end, filetree.ErrSilent) && !errors.Is(end, filetree.ErrNotReached)
+	return !errors.Is(end, filetree.ErrSilent) && turnOf(end) != notReached
 }

@@ -42,22 +42,13 @@ func (d *NodeDisk) lookForDeleted(ctx context.Context, counted []*podDisk, turns
 	const prefix = "deleted files of "
 	running := slices.DeleteFunc(slices.Clone(counted), func(m *podDisk) bool { return len(m.pids) == 0 })
 	d.order(running, prefix)
-	files := make([]*deletedFiles, len(running))
-	tasks := make([]filetree.Task, len(running))
 	for i, m := range running {
-		files[i] = &deletedFiles{podDisk: m, seen: map[inode]bool{}, target: make([]byte, unix.PathMax), found: map[where]FSUse{}}
-		tasks[i] = filetree.Task{Name: prefix + m.pod.UID, Run: files[i].readAll}
-	}
-	ends, err := d.descriptors.Run(ctx, tasks)
-	for i, m := range running {
-		fault := err
-		if err == nil {
-			fault = ends[i]
-			turns[tasks[i].Name] = turnOf(fault)
-		}
-		m.hidden = cmp.Or(m.hidden, fault)
-		if err == nil && returned(fault) {
-			for on, deleted := range files[i].found {
+		files := &deletedFiles{podDisk: m, seen: map[inode]bool{}, target: make([]byte, unix.PathMax), found: map[where]FSUse{}}
+		end := do(ctx, d.descriptors, prefix+m.pod.UID, i+1 == len(running), files.readAll)
+		turns[prefix+m.pod.UID] = turnOf(end)
+		m.hidden = cmp.Or(m.hidden, end)
+		if returned(end) {
+			for on, deleted := range files.found {
 				m.use.add(Deleted, on, deleted)
 			}
 		}

@@ -249,14 +249,37 @@ func hold(t *testing.T, pool *filetree.Pool, name string) {
 		<-asked
 		cancel()
 	}()
-	ends, err := pool.Run(ctx, []filetree.Task{{Name: name, Run: func(*filetree.Turn) error {
+	defer pool.Rest()
+	err := pool.Do(ctx, name, func(*filetree.Turn) error {
 		close(asked)
 		<-answer
 		return nil
-	}}})
-	if err != nil || !errors.Is(ends[0], filetree.ErrSilent) {
-		t.Fatalf("%v, %v; want it to wait", ends, err)
+	})
+	if !errors.Is(err, filetree.ErrSilent) {
+		t.Fatalf("%v; want it to wait", err)
 	}
+}
+
+// TestDoLeavesTimeForAll: tasks that would take all the time there is get half of
+// what is left each, the last one the rest.
+func TestDoLeavesTimeForAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		pool := filetree.NewPool(1)
+		defer pool.Rest()
+		for i, want := range []time.Duration{5 * time.Second, 7500 * time.Millisecond, 10 * time.Second} {
+			err := do(ctx, pool, strconv.Itoa(i), i == 2, func(turn *filetree.Turn) error {
+				<-turn.Context().Done()
+				return turn.Breathe()
+			})
+			if got := time.Since(began); got != want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("task %d ends after %s with %v, want after %s", i, got, err, want)
+			}
+		}
+	})
 }
 
 // TestNodeDiskCores: next to no CPU does not suffice for ten thousand files. The clock of
