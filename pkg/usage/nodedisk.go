@@ -57,11 +57,8 @@ type NodeDisk struct {
 	root    int    // HostRoot, open
 	proc    string // the host's /proc as evictd sees it
 	pool    *filetree.Pool
-	// descriptors reads the open files of processes, apart from the trees: a pod that blocks
-	// it with a filesystem of its own hides only deleted files.
-	descriptors *filetree.Pool
-	last        map[string]DiskUse // by UID
-	turns       map[string]turn    // of the last measurement, by the tasks' names
+	last    map[string]DiskUse // by UID
+	turns   map[string]turn    // of the last measurement, by UID
 	// opening is called before a directory of a pod is opened, within the pod's time; a test lets it
 	// hang.
 	opening func(m *podDisk, path string)
@@ -76,12 +73,11 @@ func OpenNodeDisk(options NodeDiskOptions) (*NodeDisk, error) {
 		return nil, fmt.Errorf("opening %s: %w", options.HostRoot, err)
 	}
 	d := &NodeDisk{
-		options:     options,
-		root:        root,
-		proc:        filepath.Join(options.HostRoot, "proc"),
-		pool:        filetree.NewPool(options.Cores),
-		descriptors: filetree.NewPool(options.Cores),
-		opening:     func(*podDisk, string) {},
+		options: options,
+		root:    root,
+		proc:    filepath.Join(options.HostRoot, "proc"),
+		pool:    filetree.NewPool(options.Cores),
+		opening: func(*podDisk, string) {},
 	}
 	if err := d.check(); err != nil {
 		_ = d.Close() // the first fault is the one to report
@@ -125,19 +121,19 @@ func (d *NodeDisk) Close() error {
 // A pod without a kubelet directory is left out. An error means that nothing is known.
 func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (map[string]DiskUse, error) {
 	defer d.pool.Rest()
-	defer d.descriptors.Rest()
 	seen, err := d.look(ctx, pods)
 	if err != nil {
 		return nil, err
 	}
-	turns := map[string]turn{}
-	counted := d.count(ctx, seen, pods, turns)
-	d.lookForDeleted(ctx, counted, turns)
-	measured := make(map[string]DiskUse, len(counted))
-	for _, m := range counted {
-		if !m.absent {
-			m.use.Time = now
-			measured[m.pod.UID] = better(d.last[m.pod.UID], m.use, now)
+	measured, turns := make(map[string]DiskUse, len(pods)), make(map[string]turn, len(pods))
+	pods = d.inOrder(pods)
+	for i := range pods {
+		m := &podDisk{hostView: seen, disk: d, pod: &pods[i], use: usesNothing(), roots: map[uint64]where{}}
+		use, end := m.measure(ctx, i+1 == len(pods))
+		turns[m.pod.UID] = turnOf(end)
+		if !errors.Is(end, errNone) {
+			use.Time = now
+			measured[m.pod.UID] = better(d.last[m.pod.UID], use, now)
 		}
 	}
 	d.last, d.turns = measured, turns
@@ -164,9 +160,12 @@ func better(last, use DiskUse, now time.Time) DiskUse {
 
 // hostView is what a measurement knows of the node before it reads files.
 type hostView struct {
-	layout    layout
-	mounts    *layers
-	processes *processes
+	layout layout
+	mounts *layers
+	// processes are those of containers, by the containers' ids. Each container may have more of them where
+	// the container of some process could not be determined: unread.
+	processes map[string][]int
+	unread    bool
 }
 
 // lookName is the name of the task of look. No pod has it.
@@ -188,7 +187,7 @@ func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*hostView, error) 
 		if seen.mounts, err = openLayers(d.proc); err != nil {
 			return d.explain(err)
 		}
-		seen.processes, err = processesOf(t, d.proc, wanted)
+		seen.processes, seen.unread, err = processesOf(t, d.proc, wanted)
 		return err
 	})
 	if err != nil {
@@ -197,65 +196,28 @@ func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*hostView, error) 
 	return seen, nil
 }
 
-// count counts the files of the pods. It leaves a tenth of the time for the deleted files.
-func (d *NodeDisk) count(ctx context.Context, seen *hostView, pods []NodePod, turns map[string]turn) []*podDisk {
-	if end, bounded := ctx.Deadline(); bounded {
-		left := time.Until(end) //nolint:forbidigo // a share of the time, by which nothing is decided
-		most, cancel := context.WithDeadline(ctx, end.Add(-left/10))
-		defer cancel()
-		ctx = most
-	}
-	counted := make([]*podDisk, len(pods))
-	for i := range pods {
-		m := &podDisk{hostView: seen, disk: d, pod: &pods[i], use: usesNothing(), roots: map[uint64]where{}}
-		m.pids, m.hidden = seen.processes.of(m.pod)
-		counted[i] = m
-	}
-	d.order(counted, "")
-	for i, m := range counted {
-		end := do(ctx, d.pool, m.pod.UID, i+1 == len(counted), m.measure)
-		turns[m.pod.UID] = turnOf(end)
-		if !returned(end) { // a worker may still write to it
-			counted[i] = &podDisk{pod: m.pod, hidden: end, use: DiskUse{Reason: end.Error()}}
-		}
-	}
-	return counted
-}
-
-// do runs a task in half of the time that is left while others wait, so that one that never ends leaves some to
-// all of them.
-func do(ctx context.Context, pool *filetree.Pool, name string, last bool, task func(t *filetree.Turn) error) error {
-	if end, bounded := ctx.Deadline(); bounded && !last {
-		half, cancel := context.WithTimeout(ctx, time.Until(end)/2) //nolint:forbidigo // a share of the time, by which nothing is decided
-		defer cancel()
-		ctx = half
-	}
-	return pool.Do(ctx, name, task)
-}
-
-// order sorts pods by their last turns, of which the names have that prefix, then by their previous usage,
-// the largest first, then by UID.
-func (d *NodeDisk) order(pods []*podDisk, prefix string) {
-	size := func(m *podDisk) int64 {
-		last := d.last[m.pod.UID]
+// inOrder returns pods by their last turns, then by their previous usage, the largest first, then by UID.
+func (d *NodeDisk) inOrder(pods []NodePod) []NodePod {
+	size := func(uid string) int64 {
+		last := d.last[uid]
 		return last.NodeFS.Sum().Bytes + last.ImageFS.Sum().Bytes
 	}
-	slices.SortFunc(pods, func(a, b *podDisk) int {
+	return slices.SortedFunc(slices.Values(pods), func(a, b NodePod) int {
 		return cmp.Or(
-			cmp.Compare(d.turns[prefix+a.pod.UID], d.turns[prefix+b.pod.UID]),
-			cmp.Compare(size(b), size(a)), cmp.Compare(a.pod.UID, b.pod.UID))
+			cmp.Compare(d.turns[a.UID], d.turns[b.UID]),
+			cmp.Compare(size(b.UID), size(a.UID)), cmp.Compare(a.UID, b.UID))
 	})
 }
 
-// turn is how a task ended. Tasks are run the next time in the order of these values.
+// turn is how the measurement of a pod ended. Pods are measured the next time in the order of these values.
 type turn uint8
 
 const (
-	// notReached also applies to a task that is new.
+	// notReached also applies to a pod that is new.
 	notReached turn = iota
 	// whole: it ended, perhaps with a fault that more time would not fix.
 	whole
-	// tooLong: its share of the time did not suffice. Such a task comes last, with all the
+	// tooLong: its share of the time did not suffice. Such a pod comes last, with all the
 	// time that the others leave, and delays none of them.
 	tooLong
 )

@@ -2,8 +2,6 @@ package usage
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -28,53 +26,32 @@ const (
 // inode is a file, whatever its name.
 type inode struct{ device, number uint64 }
 
-// deletedFiles adds up files without a name that a pod's processes have open.
-type deletedFiles struct {
-	*podDisk // is only read: a worker may outlive the call
-	seen     map[inode]bool
-	target   []byte // of a link
-	found    map[where]FSUse
-}
-
-// lookForDeleted looks for the deleted files of each pod after its trees, whose devices are
-// then known, in the remaining time. Without them the sums are the kubelet's.
-func (d *NodeDisk) lookForDeleted(ctx context.Context, counted []*podDisk, turns map[string]turn) {
-	const prefix = "deleted files of "
-	running := slices.DeleteFunc(slices.Clone(counted), func(m *podDisk) bool { return len(m.pids) == 0 })
-	d.order(running, prefix)
-	for i, m := range running {
-		files := &deletedFiles{podDisk: m, seen: map[inode]bool{}, target: make([]byte, unix.PathMax), found: map[where]FSUse{}}
-		end := do(ctx, d.descriptors, prefix+m.pod.UID, i+1 == len(running), files.readAll)
-		turns[prefix+m.pod.UID] = turnOf(end)
-		m.hidden = cmp.Or(m.hidden, end)
-		if returned(end) {
-			for on, deleted := range files.found {
-				m.use.add(Deleted, on, deleted)
+// deleted adds the files without a name that the pod's processes have open, after its trees, whose devices are
+// then known. A running container has processes. Where none was found they are not visible from here, or the
+// runtime names cgroups differently.
+func (m *podDisk) deleted(turn *filetree.Turn) (err error) {
+	m.gone = map[inode]bool{}
+	hidden := m.unread && len(m.pod.Containers) > 0
+	for _, container := range m.pod.Containers {
+		pids := m.processes[container]
+		hidden = hidden || len(pids) == 0
+		for _, pid := range pids {
+			if err == nil {
+				err = unlessEnded(m.readOpen(turn, pid))
 			}
 		}
 	}
-	for _, m := range counted {
-		if m.hidden != nil {
-			m.use.add(Deleted, onBoth, FSUse{})
-		}
+	if hidden || err != nil {
+		m.use.add(Deleted, onBoth, FSUse{})
 	}
+	return err
 }
 
-// readAll adds the files of the pod's processes.
-func (d *deletedFiles) readAll(t *filetree.Turn) error {
-	for _, pid := range d.pids {
-		if err := unlessEnded(d.read(t.Breathe, pid)); err != nil {
-			return fmt.Errorf("looking for deleted files that are open: %w", err)
-		}
-	}
-	return nil
-}
-
-// read adds the files of one process. It needs the right to inspect that process,
+// readOpen adds the files of one process. It needs the right to inspect that process,
 // CAP_SYS_PTRACE. An ended process has none.
-func (d *deletedFiles) read(breathe func() error, pid int) error {
+func (m *podDisk) readOpen(turn *filetree.Turn, pid int) error {
 	const batch = 128
-	listing, err := os.Open(filepath.Join(d.disk.proc, strconv.Itoa(pid), "fd"))
+	listing, err := os.Open(filepath.Join(m.disk.proc, strconv.Itoa(pid), "fd"))
 	if err != nil {
 		return err
 	}
@@ -83,12 +60,13 @@ func (d *deletedFiles) read(breathe func() error, pid int) error {
 	if err != nil {
 		return err
 	}
+	target := make([]byte, unix.PathMax)
 	for some := range slices.Chunk(entries, batch) {
-		if err := breathe(); err != nil {
+		if err := turn.Breathe(); err != nil {
 			return err
 		}
 		for _, entry := range some {
-			if err := unlessEnded(d.look(int(listing.Fd()), entry.Name())); err != nil {
+			if err := unlessEnded(m.lookAt(int(listing.Fd()), entry.Name(), target)); err != nil {
 				return err
 			}
 		}
@@ -104,41 +82,40 @@ func unlessEnded(err error) error {
 	return err
 }
 
-// look adds an open file when it has no name and is on one of the node's filesystems. The
+// lookAt adds an open file when it has no name and is on one of the node's filesystems. The
 // text of the link, which accesses no filesystem, excludes nearly all other files: they may
 // be on a filesystem that does not respond. The name of a file may look as if it was
 // deleted; reading such a file then blocks one of several threads.
-func (d *deletedFiles) look(dir int, name string) error {
-	n, err := unix.Readlinkat(dir, name, d.target)
-	if err != nil || !bytes.HasSuffix(d.target[:n], []byte(deletedMark)) {
+func (m *podDisk) lookAt(dir int, name string, target []byte) error {
+	n, err := unix.Readlinkat(dir, name, target)
+	if err != nil || !bytes.HasSuffix(target[:n], []byte(deletedMark)) {
 		return err
 	}
 	var file unix.Statx_t
 	if err := unix.Statx(dir, name, unix.AT_STATX_DONT_SYNC, unix.STATX_NLINK|unix.STATX_INO|unix.STATX_BLOCKS, &file); err != nil {
 		return err
 	}
-	return d.add(&file)
+	return m.addDeleted(&file)
 }
 
-func (d *deletedFiles) add(file *unix.Statx_t) error {
+func (m *podDisk) addDeleted(file *unix.Statx_t) error {
 	const blockSize = 512
 	it := inode{device: unix.Mkdev(file.Dev_major, file.Dev_minor), number: file.Ino}
-	if file.Nlink > 0 || d.seen[it] {
+	if file.Nlink > 0 || m.gone[it] {
 		return nil
 	}
-	on, isRoot := d.roots[it.device] // a container's root counts to the filesystem of its layer
+	on, isRoot := m.roots[it.device] // a container's root counts to the filesystem of its layer
 	if !isRoot {
-		on = d.layout.where(it.device)
+		on = m.layout.where(it.device)
 	}
 	if on == nowhere {
 		return nil
 	}
-	if len(d.seen) >= maxDeleted {
+	if len(m.gone) >= maxDeleted {
 		return fmt.Errorf("there are more than %d", maxDeleted)
 	}
-	d.seen[it] = true
+	m.gone[it] = true
 	size := int64(file.Blocks) * blockSize //nolint:gosec // the blocks of one file
-	sum := d.found[on]
-	d.found[on] = FSUse{Bytes: sum.Bytes + size, Inodes: sum.Inodes + 1, BytesKnown: true, InodesKnown: true}
+	m.use.add(Deleted, on, FSUse{Bytes: size, Inodes: 1, BytesKnown: true, InodesKnown: true})
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/evictd/evictd/internal/filetree"
 	"github.com/evictd/evictd/internal/testing/filetreetest"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
@@ -82,28 +83,34 @@ func TestNodeDiskManyDescriptors(t *testing.T) {
 	t.Parallel()
 	h := newHostOfWeb(t)
 	h.opened(900, "self")
-	m := &podDisk{hostView: &hostView{layout: layout{node: 1, image: 1}}, disk: h.open(t, nil)}
-	d := &deletedFiles{podDisk: m, seen: map[inode]bool{}, found: map[where]FSUse{}, target: make([]byte, unix.PathMax)}
-	if err := d.read(func() error { return nil }, 900); err != nil {
-		t.Error(err)
-	}
-	if err := d.read(func() error { return context.DeadlineExceeded }, 900); !errors.Is(err, context.DeadlineExceeded) {
+	d := h.open(t, nil)
+	defer d.pool.Rest()
+	m := &podDisk{hostView: &hostView{layout: layout{node: 1, image: 1}}, disk: d, gone: map[inode]bool{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := d.pool.Do(ctx, "open files", func(turn *filetree.Turn) error {
+		if err := m.readOpen(turn, 900); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		return m.readOpen(turn, 900)
+	})
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("without time: %v", err)
 	}
-	var err error
+	err = nil
 	for i := range uint64(maxDeleted + 1) {
 		if err != nil {
 			t.Fatalf("the file %d: %v", i, err)
 		}
-		err = d.add(&unix.Statx_t{Dev_minor: 1, Ino: i, Blocks: 8})
+		err = m.addDeleted(&unix.Statx_t{Dev_minor: 1, Ino: i, Blocks: 8})
 	}
-	if deleted := d.found[onBoth]; err == nil || deleted.Inodes != maxDeleted {
+	if deleted := m.use.NodeFS[Deleted]; err == nil || deleted.Inodes != maxDeleted {
 		t.Errorf("%d files, %v; want %d and a fault", deleted.Inodes, err, maxDeleted)
 	}
 }
 
 // TestNodeDiskHeldDescriptors: a pod with a file that blocks evictd hides only its own
-// deleted files; so do four more such files.
+// deleted files; with two such pods none are looked for, and all else is known.
 func TestNodeDiskHeldDescriptors(t *testing.T) {
 	t.Parallel()
 	h := newHostOfWeb(t)
@@ -115,10 +122,9 @@ func TestNodeDiskHeldDescriptors(t *testing.T) {
 			t.Errorf("deleted %+v, on nodefs %+v, reason %q", use.NodeFS[Deleted], use.NodeFS.Sum(), use.Reason)
 		}
 	}
-	for i, name := range []string{"deleted files of uid-web", "b", "c", "d", "e"} {
-		if hold(t, d.descriptors, name); i == 0 || i == 4 {
-			check()
-		}
+	for _, name := range []string{"deleted files of uid-web", "deleted files of uid-other"} {
+		hold(t, d.pool, name)
+		check()
 	}
 }
 

@@ -2,11 +2,13 @@ package usage
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,28 +26,49 @@ type podDisk struct {
 	pod  *NodePod
 	turn *filetree.Turn
 
-	use    DiskUse
-	absent bool // the kubelet has no directory for it
+	use DiskUse
 	// roots are the filesystems of the layers by st_dev of the containers' roots, through which a
 	// process sees the files of a layer.
-	roots  map[uint64]where
-	pids   []int
-	hidden error // why there may be more deleted files
+	roots map[uint64]where
+	// gone are the deleted files that were counted.
+	gone map[inode]bool
 }
 
-// measure counts the pod's files. It returns an error when its time is up.
-func (m *podDisk) measure(turn *filetree.Turn) error {
+// busy is with how many workers that wait for filesystems no deleted files are looked for: the others are for
+// the trees. A file may be on any filesystem, also one of the pod's own.
+const busy = 2
+
+// measure returns what the pod uses, by a measurement in half of the time that is left while others wait, so that a
+// pod that never ends leaves some to all of them. An error says why there may be more; errNone is a pod that
+// the kubelet has no directory for.
+func (m *podDisk) measure(ctx context.Context, last bool) (DiskUse, error) {
+	if end, bounded := ctx.Deadline(); bounded && !last {
+		half, cancel := context.WithTimeout(ctx, time.Until(end)/2) //nolint:forbidigo // a share of the time, by which nothing is decided
+		defer cancel()
+		ctx = half
+	}
+	pool := m.disk.pool
+	end := pool.Do(ctx, m.pod.UID, m.trees)
+	if !returned(end) { // a worker may still write to it
+		return DiskUse{Reason: end.Error()}, end
+	}
+	more := *m
+	if pool.Out() < busy && returned(pool.Do(ctx, "deleted files of "+m.pod.UID, more.deleted)) {
+		return more.use, end
+	}
+	m.use.add(Deleted, onBoth, FSUse{})
+	return m.use, end
+}
+
+// trees counts the pod's directories. It returns an error when its time is up.
+func (m *podDisk) trees(turn *filetree.Turn) error {
 	m.turn = turn
 	fd, err := m.disk.below(podsDir, m.pod.UID)
-	switch {
-	case errors.Is(err, errNone):
-		m.absent = true
-		return nil
-	case err != nil:
-		for p := range Deleted {
+	if err != nil {
+		for p := range partCount {
 			m.fault(p, onBoth, err)
 		}
-		return nil
+		return err
 	}
 	_ = unix.Close(fd) // nothing was written
 	m.volumes()
@@ -147,12 +170,12 @@ func (m *podDisk) findLinked(dir string, into map[string]bool) error {
 // not known either.
 func (m *podDisk) layers() {
 	for _, container := range m.pod.Containers {
-		l, err := m.mounts.of(container, m.processes.byContainer[container])
+		l, err := m.mounts.of(container, m.processes[container])
 		m.fault(Layers, onBoth, err)
 		if err == nil {
 			m.roots[l.device], err = m.count(Layers, l.dir, ".")
 		}
-		m.hidden = cmp.Or(m.hidden, err)
+		m.fault(Deleted, onBoth, err)
 		if err == nil && m.roots[l.device] == onNodeFS {
 			m.use.SplitLayers = true // nodefs alone: images are elsewhere
 		}

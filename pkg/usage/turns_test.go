@@ -260,24 +260,24 @@ func hold(t *testing.T, pool *filetree.Pool, name string) {
 	}
 }
 
-// TestDoLeavesTimeForAll: tasks that would take all the time there is get half of
-// what is left each, the last one the rest.
-func TestDoLeavesTimeForAll(t *testing.T) {
+// TestNodeDiskLeavesTimeForAll: pods that would take all the time there is get half of what is left each, the
+// last one the rest.
+func TestNodeDiskLeavesTimeForAll(t *testing.T) {
 	t.Parallel()
+	h := newFakeHost(t)
+	pods := h.podsWithFiles("a", "b", "c")
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		pool := filetree.NewPool(1)
-		defer pool.Rest()
-		for i, want := range []time.Duration{5 * time.Second, 7500 * time.Millisecond, 10 * time.Second} {
-			err := do(ctx, pool, strconv.Itoa(i), i == 2, func(turn *filetree.Turn) error {
-				<-turn.Context().Done()
-				return turn.Breathe()
-			})
-			if got := time.Since(began); got != want || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("task %d ends after %s with %v, want after %s", i, got, err, want)
+		began, d := time.Now(), h.open(t, nil)
+		var ended []time.Duration
+		d.opening = func(m *podDisk, path string) {
+			if strings.HasSuffix(path, "/cache") {
+				<-m.turn.Context().Done()
+				ended = append(ended, time.Since(began))
 			}
+		}
+		_, err := inTenSeconds(t, d, 0, pods)
+		if want := []time.Duration{5 * time.Second, 7500 * time.Millisecond, 10 * time.Second}; err != nil || !slices.Equal(ended, want) {
+			t.Errorf("their time ends after %s, %v; want %s", ended, err, want)
 		}
 	})
 }
