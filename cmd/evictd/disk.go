@@ -32,7 +32,7 @@ func newDisk(c *clients, flags *runFlags, inForce func() *config.EvictdConfigura
 	return &disk{clients: c, flags: flags, inForce: inForce, imageFS: pressure.DedicatedImageFS}
 }
 
-// Measure returns the pods' disk usage by UID.
+// Measure returns the pods' disk usage by the UIDs of their cgroups.
 func (d *disk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	c := d.inForce()
 	if c.Disk.Source == config.DiskNode {
@@ -136,13 +136,7 @@ func (d *disk) byFiles(ctx context.Context, c *config.EvictdConfiguration, pods 
 	if err != nil {
 		return nil, fmt.Errorf("looking at the pods' files: %w", err)
 	}
-	uses := make(map[string]usage.DiskUse, len(measured))
-	for _, pod := range pods {
-		if use, found := measured[pod.CgroupUID]; found {
-			uses[pod.UID] = use
-		}
-	}
-	return uses, nil
+	return measured, nil
 }
 
 // open prepares to look at the pods' files, in place of what was open.

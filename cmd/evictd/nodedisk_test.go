@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
@@ -66,8 +64,8 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 			t.Errorf("step %d: the bounds are %+v, want %+v", i, d.bounds, c.Disk)
 		}
 		before = d.files
-		for _, uid := range []types.UID{"uid-web", "uid-mirror"} {
-			use := uses[string(uid)]
+		for _, uid := range []string{"uid-web", "hash"} {
+			use := uses[uid]
 			if use := use.NodeFS.Sum(); !use.BytesKnown || use.Bytes < 1<<20 || use.Inodes != 2 {
 				t.Errorf("step %d: %s uses %+v, want a MiB", i, uid, use)
 			}
@@ -91,7 +89,7 @@ func TestNodeDiskMeasuresRunningContainers(t *testing.T) {
 		if use := uses["uid-web"]; use.NodeFS[usage.Layers].BytesKnown || use.NodeFS[usage.Logs].BytesKnown || !use.NodeFS[usage.Volumes].BytesKnown || use.NodeFS.Sum().BytesKnown {
 			t.Errorf("what runs uses %+v, want its layer and logs unknown", use)
 		}
-		if use := uses["uid-mirror"]; !use.NodeFS.Sum().BytesKnown {
+		if use := uses["hash"]; !use.NodeFS.Sum().BytesKnown {
 			t.Errorf("the other one uses %+v, want all known", use)
 		}
 		if opened != nil && d.files != opened {

@@ -25,10 +25,7 @@ func (n *node) Present(uid string) (there, known bool) {
 	return n.runs != nil && n.runs(uid), n.unread == nil
 }
 func (*node) RefreshDisk(context.Context, time.Time, []*nodepods.Pod, time.Duration) {}
-func (n *node) LastOnDisk(uid, _ string) (pressure.Amounts, bool) {
-	held, known := n.onDisk[uid]
-	return held, known
-}
+func (n *node) LastOnDisk(cgroupUID string) pressure.Amounts                         { return n.onDisk[cgroupUID] }
 
 // on returns a tracker of a node.
 func on(n *node) *Tracker {

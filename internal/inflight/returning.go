@@ -94,7 +94,7 @@ func (t *Tracker) followKubelets(now time.Time, shortage bool) {
 		if before == nil || before[pod.UID] || t.find(decide.Gone, pod.UID) != nil {
 			continue
 		}
-		held, _ := t.measurer.LastOnDisk(pod.UID, pod.CgroupUID)
+		held := t.measurer.LastOnDisk(pod.CgroupUID)
 		t.victims = append(t.victims, &decide.Victim{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Phase: decide.Gone, Ended: now, Expected: held, Before: t.seen,
 		})

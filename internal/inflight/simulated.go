@@ -69,7 +69,6 @@ func (t *Tracker) simulate(ctx context.Context, now time.Time) {
 		if v.Expected.OnDisk() != (pressure.Amounts{}) {
 			t.measurer.RefreshDisk(ctx, now, t.pods.List(), simulatedDiskEvery)
 		}
-		onDisk, _ := t.measurer.LastOnDisk(v.UID, v.UID)
-		v.Expected = v.Expected.Updated(held[v.UID]).Updated(onDisk)
+		v.Expected = v.Expected.Updated(held[v.UID]).Updated(t.measurer.LastOnDisk(v.UID))
 	}
 }

@@ -29,9 +29,9 @@ type Measurer interface {
 	Held() (map[string]pressure.Amounts, error)
 	// Present reports whether a pod's cgroup is there; known is false where that could not be read.
 	Present(uid string) (there, known bool)
-	// LastOnDisk returns what a pod's end should free of the disks by the last measurement, however
-	// old; false where it was not measured. Its UIDs are the API server's and its cgroup's.
-	LastOnDisk(uid, cgroup string) (pressure.Amounts, bool)
+	// LastOnDisk returns what the end of the pod with that cgroup should free of the disks by the last
+	// measurement, however old; nothing where it was not measured.
+	LastOnDisk(cgroupUID string) pressure.Amounts
 	// RefreshDisk requests a measurement of the disks when the last one is as old as every, or older.
 	RefreshDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod, every time.Duration)
 }

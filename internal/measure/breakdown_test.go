@@ -90,7 +90,6 @@ func TestBreakdown(t *testing.T) {
 		},
 		{"nothing is known", pressure.NodeFSAvailable, nil, decide.Breakdown{}},
 		{"the pods use more than is used", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": tooMuch, "b": measuretest.PartsOf(false, 0, 0, 0, 0)}, nil},
-		{"memory", pressure.MemoryAvailable, map[string]usage.DiskUse{"a": measuretest.PartsOf(false, 1, 1, 1, 1), "b": measuretest.PartsOf(false, 1, 1, 1, 1)}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -100,8 +99,7 @@ func TestBreakdown(t *testing.T) {
 				{Pod: rank.Pod{UID: "done", Marks: rank.Marks{Finished: true}}, CgroupUID: "done"},
 			}
 			p := &pressure.Pressure{Threshold: pressure.Threshold{Signal: test.signal}, Observed: seen}
-			got := Breakdown(p, DiskUses(test.signal, pods, test.uses, 0))
-			if diff := cmp.Diff(test.want, got); diff != "" {
+			if diff := cmp.Diff(test.want, DiskUses(p, pods, test.uses, 0).Breakdown); diff != "" {
 				t.Errorf("breakdown (-want +got):\n%s", diff)
 			}
 		})
@@ -112,7 +110,8 @@ func TestBreakdown(t *testing.T) {
 func TestStaticPodIsMeasured(t *testing.T) {
 	t.Parallel()
 	pod := &nodepods.Pod{Pod: rank.Pod{UID: "mirror", Marks: rank.Marks{Mirror: true}}, CgroupUID: "hash"}
-	all := DiskUses(pressure.NodeFSAvailable, []*nodepods.Pod{pod}, map[string]usage.DiskUse{"hash": measuretest.PartsOf(false, 1, 2, 3, 4)}, 0)
+	p := &pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}}
+	all := DiskUses(p, []*nodepods.Pod{pod}, map[string]usage.DiskUse{"hash": measuretest.PartsOf(false, 1, 2, 3, 4)}, 0)
 	if got := all.ByUID[pod.UID]; !got.Known || got.Value != 10 || len(all.Incomplete) > 0 {
 		t.Errorf("%+v, incomplete %v", got, all.Incomplete)
 	}

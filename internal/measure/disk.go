@@ -15,8 +15,7 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// DiskReading is one measurement of the pods' disk use, by the UID of the API server, or the one that the pod
-// has on its node.
+// DiskReading is one measurement of the pods' disk use, by the UIDs of their cgroups.
 type DiskReading = Reading[map[string]usage.DiskUse]
 
 // Measured returns the channel of the requested measurements of the disks; each of them goes to
@@ -45,35 +44,24 @@ func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses 
 	if !serves || m.disk.Err != nil {
 		return &decide.Uses{Requested: m.disk.At, Err: m.disk.Err}
 	}
-	uses := DiskUses(p.Threshold.Signal, s.Pods, m.disk.Figures, s.Required())
-	uses.Requested, uses.Outdated, uses.Breakdown = m.disk.At, outdated(p, s.Pods, m.disk.Figures), Breakdown(p, uses)
+	uses := DiskUses(p, s.Pods, m.disk.Figures, s.Required())
+	uses.Requested = m.disk.At
 	return uses
 }
 
-// outdated returns the pods whose figures are from before the pressure. A time that is zero,
-// or in the future because the clock was set back, is ignored. Pods that are not known completely
-// are left out: no decision relies on their figures anyway.
-func outdated(p *pressure.Pressure, pods []*nodepods.Pod, measured map[string]usage.DiskUse) decide.Outdated {
-	var before decide.Outdated
-	for _, pod := range pods {
-		u, known := measuredOf(measured, pod.UID, pod.CgroupUID)
-		_, exact := amountUsed(p.Threshold.Signal, filesystemOf(p.Threshold.Signal, &u).Sum())
-		if !known || !exact || pod.Finished {
-			continue
-		}
-		at := u.Time
-		if at.After(p.SampleTime) {
-			at = time.Time{}
-		}
-		if !latest(at).Before(p.Since) {
-			continue
-		}
-		if before.Pods == 0 || cmp.Or(at.Compare(before.At), cmp.Compare(pod.Key(), before.Example)) < 0 {
-			before.Example, before.At = pod.Key(), at
-		}
-		before.Pods++
+// outdate adds a pod whose figures are from before the pressure. A time that is zero,
+// or in the future because the clock was set back, is ignored.
+func outdate(before *decide.Outdated, p *pressure.Pressure, pod *nodepods.Pod, at time.Time) {
+	if at.After(p.SampleTime) {
+		at = time.Time{}
 	}
-	return before
+	if !latest(at).Before(p.Since) {
+		return
+	}
+	if before.Pods == 0 || cmp.Or(at.Compare(before.At), cmp.Compare(pod.Key(), before.Example)) < 0 {
+		before.Example, before.At = pod.Key(), at
+	}
+	before.Pods++
 }
 
 // latest returns the last moment at which a figure may have been taken. The times in a
@@ -95,20 +83,20 @@ func (m *Measurer) RefreshDisk(ctx context.Context, now time.Time, pods []*nodep
 	}
 }
 
-// LastOnDisk returns what the end of a pod should free of the disks by the last measurement,
-// however old; false where it was not measured. Its UIDs are the API server's and its cgroup's.
-func (m *Measurer) LastOnDisk(uid, cgroup string) (pressure.Amounts, bool) {
-	u, known := measuredOf(m.disk.Figures, uid, cgroup)
-	return diskExpected(&u), known
+// LastOnDisk returns what the end of the pod with that cgroup should free of the disks by the last
+// measurement, however old; nothing where it was not measured.
+func (m *Measurer) LastOnDisk(cgroupUID string) pressure.Amounts {
+	u := m.disk.Figures[cgroupUID]
+	return diskExpected(&u)
 }
 
 // DiskUses joins what was measured with the pods. Enough is what one pod must return to do alone, in the
 // signal's unit; 0 where that is not the question. A pod of whose disk use only a part was counted is
 // known when that suffices.
-func DiskUses(signal pressure.Signal, pods []*nodepods.Pod, measured map[string]usage.DiskUse, enough int64) *decide.Uses {
-	uses := &decide.Uses{ByUID: make(map[string]decide.Use, len(pods))}
+func DiskUses(p *pressure.Pressure, pods []*nodepods.Pod, measured map[string]usage.DiskUse, enough int64) *decide.Uses {
+	signal, uses := p.Threshold.Signal, &decide.Uses{ByUID: make(map[string]decide.Use, len(pods))}
 	for _, pod := range pods {
-		u, known := measuredOf(measured, pod.UID, pod.CgroupUID)
+		u, known := measured[pod.CgroupUID]
 		if known {
 			uses.ByUID[pod.UID] = diskUse(signal, &u, enough)
 		}
@@ -116,23 +104,17 @@ func DiskUses(signal pressure.Signal, pods []*nodepods.Pod, measured map[string]
 			continue
 		}
 		uses.Disk = append(uses.Disk, u)
-		if _, exact := amountUsed(signal, filesystemOf(signal, &u).Sum()); !exact {
+		if _, exact := amountUsed(signal, filesystemOf(signal, &u).Sum()); exact {
+			outdate(&uses.Outdated, p, pod, u.Time)
+		} else {
 			uses.Incomplete = append(uses.Incomplete, decide.Unmeasured{
 				Pod: pod.Key(), Why: whyUnmeasured(&u, known), BySource: u.Reason != "",
 			})
 		}
 	}
 	slices.SortFunc(uses.Incomplete, func(a, b decide.Unmeasured) int { return strings.Compare(a.Pod, b.Pod) })
+	uses.Breakdown = breakdown(p, uses)
 	return uses
-}
-
-// measuredOf returns what was measured of a pod: a static one has another UID on its node.
-func measuredOf(measured map[string]usage.DiskUse, uid, cgroup string) (usage.DiskUse, bool) {
-	if u, known := measured[uid]; known {
-		return u, true
-	}
-	u, known := measured[cgroup]
-	return u, known
 }
 
 // whyUnmeasured says why a pod was not measured: it cannot start, rights are missing, or the time
@@ -173,26 +155,18 @@ func diskExpected(u *usage.DiskUse) pressure.Amounts {
 	return expected
 }
 
-// Breakdown returns where what is used of a disk is; nil for other signals.
-func Breakdown(p *pressure.Pressure, uses *decide.Uses) decide.Breakdown {
-	signal := p.Threshold.Signal
-	if !signal.OnDisk() {
-		return nil
-	}
-	b, missing := decide.Breakdown{}, map[decide.Part]bool{}
+// breakdown returns where what is used of a disk is; nil where the figures contradict each other.
+func breakdown(p *pressure.Pressure, uses *decide.Uses) decide.Breakdown {
+	signal, b, hidden := p.Threshold.Signal, decide.Breakdown{}, false
 	names := decide.Parts() // in the order of usage's
 	for i := range uses.Disk {
 		for part, used := range filesystemOf(signal, &uses.Disk[i]) {
 			n, known := amountUsed(signal, used)
 			b[names[part]] += n
-			if !known {
-				missing[names[part]] = true
-			}
+			hidden = hidden || !known && names[part] == decide.PartDeleted
 		}
 	}
-	hidden := missing[decide.PartDeleted]
-	delete(missing, decide.PartDeleted)
-	exact := len(uses.Incomplete)+len(missing) == 0
+	exact := len(uses.Incomplete) == 0
 	if exact && hidden {
 		delete(b, decide.PartDeleted) // they are among the others
 	}

@@ -27,9 +27,9 @@ func TestPodsWithFiguresFromBefore(t *testing.T) {
 	}
 	incomplete := measuretest.DiskUse(1, 1, 1, 1)
 	incomplete.NodeFS[usage.Layers].BytesKnown = false
-	pods := []*nodepods.Pod{{Pod: rank.Pod{Namespace: "shop", Name: "finished", UID: "uid-finished", Marks: rank.Marks{Finished: true}}}}
+	pods := []*nodepods.Pod{{Pod: rank.Pod{Namespace: "shop", Name: "finished", Marks: rank.Marks{Finished: true}}, CgroupUID: "uid-finished"}}
 	for _, name := range []string{"old", "older", "oldest", "new", "incomplete", "unmeasured"} {
-		pods = append(pods, &nodepods.Pod{Pod: rank.Pod{Namespace: "shop", Name: name, UID: "uid-" + name}})
+		pods = append(pods, &nodepods.Pod{Pod: rank.Pod{Namespace: "shop", Name: name}, CgroupUID: "uid-" + name})
 	}
 	measured := map[string]usage.DiskUse{
 		"uid-old": at(61 * time.Second), "uid-older": at(2 * time.Minute), "uid-oldest": at(2 * time.Minute), "uid-new": at(time.Minute),
@@ -37,7 +37,7 @@ func TestPodsWithFiguresFromBefore(t *testing.T) {
 	}
 	for range 20 { // the list has no order
 		rand.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-		if got := outdated(p, pods, measured); got.Pods != 3 || got.Example != "shop/older" || !got.At.Equal(now.Add(-2*time.Minute)) {
+		if got := DiskUses(p, pods, measured, 0).Outdated; got.Pods != 3 || got.Example != "shop/older" || !got.At.Equal(now.Add(-2*time.Minute)) {
 			t.Fatalf("%+v, want three, the oldest of shop/older", got)
 		}
 	}
@@ -51,7 +51,7 @@ func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
 	p := &pressure.Pressure{
 		Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}, Since: met, SampleTime: met.Add(time.Minute),
 	}
-	pods := []*nodepods.Pod{{Pod: rank.Pod{Namespace: "shop", Name: "web", UID: "uid-web"}}}
+	pods := []*nodepods.Pod{{Pod: rank.Pod{Namespace: "shop", Name: "web"}, CgroupUID: "uid-web"}}
 	for at, before := range map[time.Time]int{
 		met.Truncate(time.Second):                   0,
 		met.Truncate(time.Second).Add(-time.Second): 1,
@@ -61,7 +61,7 @@ func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
 	} {
 		use := measuretest.DiskUse(1, 1, 1, 1)
 		use.Time = at
-		got := outdated(p, pods, map[string]usage.DiskUse{"uid-web": use})
+		got := DiskUses(p, pods, map[string]usage.DiskUse{"uid-web": use}, 0).Outdated
 		if got.Pods != before {
 			t.Errorf("a figure of %v is from before %v for %d pods, want %d", at, met, got.Pods, before)
 		}
@@ -71,7 +71,8 @@ func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
 func TestFinishedPodsNeedNotBeMeasured(t *testing.T) {
 	t.Parallel()
 	pods := []*nodepods.Pod{{Pod: rank.Pod{Marks: rank.Marks{Finished: true}}}}
-	if all := DiskUses(pressure.NodeFSAvailable, pods, nil, 0); len(all.Incomplete) != 0 {
+	p := &pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}}
+	if all := DiskUses(p, pods, nil, 0); len(all.Incomplete) != 0 {
 		t.Errorf("incomplete: %v", all.Incomplete)
 	}
 }

@@ -36,7 +36,7 @@ type Cgroups interface {
 
 // Disk measures the pods' disk use.
 type Disk interface {
-	// Measure returns the pods' disk use by UID. It may take seconds.
+	// Measure returns the pods' disk use by the UIDs of their cgroups. It may take seconds.
 	Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error)
 }
 

@@ -52,7 +52,7 @@ func TestDiskIsKnownOnlyByAYoungMeasurement(t *testing.T) {
 				Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable},
 				Observed:  pressure.Observation{Available: 1}, Since: at.Add(test.since), SampleTime: at.Add(test.age),
 			},
-			Pods: []*nodepods.Pod{{Pod: rank.Pod{UID: "uid"}}}, LastEnd: at.Add(test.newer), Policy: &decide.Policy{},
+			Pods: []*nodepods.Pod{{Pod: rank.Pod{UID: "uid"}, CgroupUID: "uid"}}, LastEnd: at.Add(test.newer), Policy: &decide.Policy{},
 		}
 		s.Uses = m.Uses(t.Context(), s)
 		if d := decide.AfterMeasuring(s).Decision; (d.Hold == decide.HoldNone) != test.known {

@@ -64,9 +64,8 @@ func thresholdsOf(all []pressure.Threshold, verdict *pressure.Verdict, signal pr
 	return thresholds
 }
 
-// AddPods adds the pods that have not finished, with what their cgroups say. OnDisk returns what a pod uses of the
-// disks, by its UID and its cgroup's.
-func (d *Document) AddPods(pods []*nodepods.Pod, read []usage.Pod, onDisk func(uid, cgroup string) (pressure.Amounts, bool)) {
+// AddPods adds the pods that have not finished, with what their cgroups say.
+func (d *Document) AddPods(pods []*nodepods.Pod, read []usage.Pod, onDisk func(cgroupUID string) pressure.Amounts) {
 	cgroups := make(map[string]*usage.Pod, len(read))
 	read = slices.Clone(read) // the reader fills its own again
 	for i := range read {
@@ -75,8 +74,7 @@ func (d *Document) AddPods(pods []*nodepods.Pod, read []usage.Pod, onDisk func(u
 	d.Pods = make([]Pod, 0, len(pods))
 	for _, pod := range pods {
 		if !pod.Finished { // there may be thousands, and none is a candidate
-			disk, _ := onDisk(pod.UID, pod.CgroupUID)
-			d.Pods = append(d.Pods, Pod{Pod: *pod, Usage: cgroups[pod.CgroupUID], Disk: disk})
+			d.Pods = append(d.Pods, Pod{Pod: *pod, Usage: cgroups[pod.CgroupUID], Disk: onDisk(pod.CgroupUID)})
 		}
 	}
 	slices.SortFunc(d.Pods, func(x, y Pod) int {

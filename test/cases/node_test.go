@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -161,13 +162,14 @@ func (n *node) add(use Pod) {
 	}
 }
 
-// groupOf returns the cgroup that the kubelet gives to a pod: by the systemd driver or by cgroupfs. That
-// of a static pod has the hash of its file in place of the UID.
+// uidOf returns the UID that the kubelet has for a pod: of a static pod the hash of its file.
+func uidOf(p *pod) string {
+	return cmp.Or(p.Annotations["kubernetes.io/config.mirror"], string(p.UID))
+}
+
+// groupOf returns the cgroup that the kubelet gives to a pod: by the systemd driver or by cgroupfs.
 func (n *node) groupOf(p *pod) string {
-	uid, class := string(p.UID), "burstable"
-	if hash := p.Annotations["kubernetes.io/config.mirror"]; hash != "" {
-		uid = hash
-	}
+	uid, class := uidOf(p), "burstable"
 	if len(p.use.Requests) == 0 {
 		class = "besteffort"
 	}

@@ -56,7 +56,7 @@ func (n *node) summary() *stats.Summary {
 			container.Logs = used(p.use.Logs)
 		}
 		s.Pods = append(s.Pods, stats.PodStats{
-			PodRef: stats.PodReference{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID)}, StartTime: now, Containers: []stats.ContainerStats{container},
+			PodRef: stats.PodReference{Name: p.Name, Namespace: p.Namespace, UID: uidOf(p)}, StartTime: now, Containers: []stats.ContainerStats{container},
 		})
 	}
 	return s

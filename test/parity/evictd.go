@@ -40,7 +40,7 @@ func Rank(ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, sou
 		if err != nil {
 			return rank.Ranking{}, fmt.Errorf("measuring the pods' disk use: %w", err)
 		}
-		uses = measure.DiskUses(signal, pods, measured, 0)
+		uses = measure.DiskUses(&pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}}, pods, measured, 0)
 	} else {
 		read, err := source.Cgroups.Collect(nil)
 		if err != nil {
