@@ -14,10 +14,7 @@ func Compare(a, b *Entry) (key Key, first, second, queue string) {
 	if first, second = a.valueOf(key, x), b.valueOf(key, y); first == second { // only amounts are rounded
 		first, second = strconv.FormatInt(a.Over, 10), strconv.FormatInt(b.Over, 10)
 	}
-	if a.place != nil {
-		queue = a.place.level.above(meeting(a.place.level, b.place.level)).path
-	}
-	return key, first, second, queue
+	return key, first, second, meeting(a.level, b.level).path
 }
 
 // valueOf returns the value of a key. The priority is the one that is compared.
@@ -39,13 +36,4 @@ func (e *Entry) valueOf(key Key, priority int32) string {
 	default:
 		return ""
 	}
-}
-
-// above returns the queue of that depth that holds this one, or this one itself.
-func (l *level) above(depth int) *level {
-	at := l
-	for at.depth > depth {
-		at = at.parent
-	}
-	return at
 }

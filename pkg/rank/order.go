@@ -54,7 +54,7 @@ type Entry struct {
 	// Detail is one clause that adds to Protection; "" when there is nothing to add.
 	Detail string
 
-	place *place // in the queues; nil without queues
+	level *level // of the queue that the pod belongs to; nil for an entry of no ranking
 	shown int32  // the priority that counts where the entry is being sorted
 }
 
@@ -75,13 +75,7 @@ func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	for i := range pods {
 		entries[i] = newEntry(resource, &pods[i], &rules)
 	}
-	var candidates []*Entry // pointers: an entry is too large to swap
-	if len(rules.Queues) > 0 {
-		candidates = orderByQueues(resource, entries, rules.Queues)
-	} else {
-		candidates = entriesOf(entries, true)
-		slices.SortFunc(candidates, compareShown)
-	}
+	candidates := orderByQueues(resource, entries, rules.Queues) // pointers: an entry is too large to swap
 	count := len(candidates)
 	ordered := make([]Entry, len(entries))
 	for i, e := range append(candidates, entriesOf(entries, false)...) {
@@ -93,7 +87,7 @@ func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 }
 
 func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
-	e := Entry{Pod: p, Resource: resource, Protection: rules.Protects(p), shown: p.Priority}
+	e := Entry{Pod: p, Resource: resource, Protection: rules.Protects(p)}
 	if p.Sampled {
 		e.Exceeds = p.Usage > p.Request
 		e.Over = p.Usage - p.Request
@@ -140,11 +134,8 @@ func byName(a, b Entry) int {
 // prioritiesBetween returns the two priorities to compare: as the deepest queue that holds
 // both pods sees them.
 func prioritiesBetween(a, b *Entry) (x, y int32) {
-	if a.place == nil {
-		return a.Pod.Priority, b.Pod.Priority
-	}
-	depth := meeting(a.place.level, b.place.level)
-	return a.place.seen[depth], b.place.seen[depth]
+	at := meeting(a.level, b.level)
+	return a.seenBy(at), b.seenBy(at)
 }
 
 // compareShown compares two entries where they are being sorted.

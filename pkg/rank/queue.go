@@ -50,16 +50,16 @@ type level struct {
 }
 
 // grow adds the queues below.
-func (l *level) grow(queues []Queue) *level {
+func (l *level) grow(queues []Queue) {
 	for i := range queues {
 		q := &queues[i]
 		below := &level{
 			queue: q, path: l.path + "." + q.Name, parent: l, depth: l.depth + 1,
 			ignore: l.ignore || q.IgnorePriority,
 		}
-		l.below = append(l.below, below.grow(q.Queues))
+		below.grow(q.Queues)
+		l.below = append(l.below, below)
 	}
-	return l
 }
 
 // deepest returns the deepest queue that holds the pod.
@@ -79,52 +79,33 @@ func (l *level) holds(p *Pod) bool {
 	return slices.ContainsFunc(l.below, func(below *level) bool { return below.holds(p) })
 }
 
-// place is a pod's position in the queues.
-type place struct {
-	level *level
-	seen  []int32 // the priority that each queue sees, from the root to the pod's own
-}
-
 // Queue returns the path of the queue that the pod belongs to, from the root on; "" where no
 // queues are configured.
 func (e *Entry) Queue() string {
-	if e.place == nil {
+	if e.level == nil {
 		return ""
 	}
-	return e.place.level.path
+	return e.level.path
 }
 
 // EffectivePriority returns the pod's priority as the root sees it, after the fences and
 // offsets of its queues. Without queues it is the pod's own.
-func (e *Entry) EffectivePriority() int32 {
-	if e.place == nil {
-		return e.Pod.Priority
-	}
-	return e.place.seen[0]
-}
+func (e *Entry) EffectivePriority() int32 { return e.seenBy(nil) }
 
-// place finds a pod's queue and the priority that each queue from there to the root sees,
-// and adds the pod's usage to these queues.
-func (l *level) place(p *Pod) *place {
-	l = l.deepest(p)
-	found := &place{level: l, seen: make([]int32, l.depth+1)}
-	priority := p.Priority
-	if l.ignore {
+// seenBy returns the pod's priority as a queue that holds it sees it, after the fences and offsets of the
+// queues between; nil is the root.
+func (e *Entry) seenBy(l *level) int32 {
+	priority := e.Pod.Priority
+	if e.level != nil && e.level.ignore {
 		priority = 0
 	}
-	for at := l; ; at = at.parent {
-		found.seen[at.depth] = priority
-		if p.Sampled {
-			at.used += p.Usage
-		}
-		if at.queue == nil {
-			return found
-		}
+	for at := e.level; at != l && at.queue != nil; at = at.parent {
 		if at.queue.Fence {
 			priority = 0
 		}
 		priority = saturated(int64(priority) + int64(at.queue.Offset))
 	}
+	return priority
 }
 
 func saturated(n int64) int32 {
@@ -161,10 +142,11 @@ func (l *level) order() []*Entry {
 	}
 	for _, row := range rows {
 		for _, e := range row {
-			e.shown = e.place.seen[l.depth]
+			e.shown = e.seenBy(l)
 		}
 	}
 	slices.SortFunc(l.own, compareShown)
+	l.own = nil // an entry is kept with its queue, and not with all others
 	return merge(rows)
 }
 
@@ -186,9 +168,8 @@ func merge(rows [][]*Entry) []*Entry {
 	return append(append(merged, a...), b...)
 }
 
-// meeting returns the depth of the deepest queue that holds both levels, where their pods
-// are compared.
-func meeting(x, y *level) int {
+// meeting returns the deepest queue that holds both, where their pods are compared.
+func meeting(x, y *level) *level {
 	for x != y {
 		if x.depth >= y.depth {
 			x = x.parent
@@ -196,22 +177,30 @@ func meeting(x, y *level) int {
 			y = y.parent
 		}
 	}
-	return x.depth
+	return x
 }
 
 // orderByQueues returns the candidates in the order of the queues. Candidates that a
-// guarantee shelters become protected.
+// guarantee shelters become protected. Without queues there is the root alone, without a name.
 func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry {
-	root := (&level{path: Root}).grow(queues)
+	root := &level{}
+	if len(queues) > 0 {
+		root.path = Root
+	}
+	root.grow(queues)
 	for i := range entries {
-		entries[i].place = root.place(entries[i].Pod)
+		e := &entries[i]
+		e.level = root.deepest(e.Pod)
+		for at := e.level; at != nil && e.Pod.Sampled; at = at.parent {
+			at.used += e.Pod.Usage
+		}
 	}
 	if resource == Memory {
 		root.shelter()
 		protectSheltered(entries)
 	}
 	for _, e := range entriesOf(entries, true) {
-		e.place.level.own = append(e.place.level.own, e)
+		e.level.own = append(e.level.own, e)
 	}
 	return root.order()
 }
@@ -220,12 +209,12 @@ func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry 
 // Without one, the sheltered pods stay candidates, because the node still needs a victim.
 func protectSheltered(entries []Entry) {
 	all := entriesOf(entries, true)
-	if !slices.ContainsFunc(all, func(e *Entry) bool { return !e.place.level.sheltered }) {
+	if !slices.ContainsFunc(all, func(e *Entry) bool { return !e.level.sheltered }) {
 		return
 	}
 	for _, e := range all {
-		if e.place.level.sheltered {
-			e.Protection, e.Detail = ProtectedWithinGuarantee, e.place.level.guarantee()
+		if e.level.sheltered {
+			e.Protection, e.Detail = ProtectedWithinGuarantee, e.level.guarantee()
 		}
 	}
 }
