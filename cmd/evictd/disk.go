@@ -141,7 +141,7 @@ func (d *disk) byFiles(ctx context.Context, c *config.EvictdConfiguration, pods 
 
 // open prepares to look at the pods' files, in place of what was open.
 func (d *disk) open(c *config.EvictdConfiguration) error {
-	opened, err := usage.OpenNodeDisk(usage.NodeDiskOptions{HostRoot: d.flags.hostRoot, Cores: c.WalkCores()})
+	opened, err := usage.OpenNodeDisk(d.flags.hostRoot, c.WalkCores())
 	if err != nil {
 		return fmt.Errorf("preparing to look at the pods' files (disk.source: node): %w", err)
 	}

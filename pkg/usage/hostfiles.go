@@ -37,7 +37,7 @@ func (d *NodeDisk) explain(err error) error {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%w; measuring on the node needs root and CAP_DAC_READ_SEARCH", err)
 	case errors.Is(err, unix.ENOENT):
-		return fmt.Errorf("%w; mount it below %s at the same path", err, d.options.HostRoot)
+		return fmt.Errorf("%w; mount it below %s at the same path", err, d.hostRoot)
 	default:
 		return err
 	}

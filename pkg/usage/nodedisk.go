@@ -28,15 +28,6 @@ func imageDirs() []string {
 	return []string{"/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker"}
 }
 
-// NodeDiskOptions say where the host is, and how much CPU the measurement may use.
-type NodeDiskOptions struct {
-	// HostRoot is the directory below which the host's directories are mounted; "" is the
-	// host itself.
-	HostRoot string
-	// Cores is how much CPU time it may use per second, in seconds; 0 is one core.
-	Cores float64
-}
-
 // NodePod holds the facts that are needed to find a pod's files.
 type NodePod struct {
 	// UID is the kubelet's, as in the names of directories: the API server's, except for
@@ -53,31 +44,32 @@ type NodePod struct {
 // NodeDisk measures the pods' disk usage by reading their files. It does nothing between two
 // calls of Measure. It is for one goroutine.
 type NodeDisk struct {
-	options NodeDiskOptions
-	root    int    // HostRoot, open
-	proc    string // the host's /proc as evictd sees it
-	pool    *filetree.Pool
-	last    map[string]DiskUse // by UID
-	turns   map[string]turn    // of the last measurement, by UID
+	hostRoot string
+	root     int    // hostRoot, open
+	proc     string // the host's /proc as evictd sees it
+	pool     *filetree.Pool
+	last     map[string]DiskUse // by UID
+	turns    map[string]turn    // of the last measurement, by UID
 	// opening is called before a directory of a pod is opened, within the pod's time; a test lets it
 	// hang.
 	opening func(m *podDisk, path string)
 }
 
 // OpenNodeDisk prepares the measurement and checks that it can work here: an error names the
-// missing directory or right.
-func OpenNodeDisk(options NodeDiskOptions) (*NodeDisk, error) {
-	options.HostRoot, options.Cores = cmp.Or(options.HostRoot, "/"), cmp.Or(options.Cores, 1)
-	root, err := unix.Open(options.HostRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// missing directory or right. The host's directories are mounted below hostRoot; "" is the host
+// itself. Cores is how much CPU time the measurement may use per second, in seconds.
+func OpenNodeDisk(hostRoot string, cores float64) (*NodeDisk, error) {
+	hostRoot = filepath.Join("/", hostRoot)
+	root, err := unix.Open(hostRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", options.HostRoot, err)
+		return nil, fmt.Errorf("opening %s: %w", hostRoot, err)
 	}
 	d := &NodeDisk{
-		options: options,
-		root:    root,
-		proc:    filepath.Join(options.HostRoot, "proc"),
-		pool:    filetree.NewPool(options.Cores),
-		opening: func(*podDisk, string) {},
+		hostRoot: hostRoot,
+		root:     root,
+		proc:     filepath.Join(hostRoot, "proc"),
+		pool:     filetree.NewPool(cores),
+		opening:  func(*podDisk, string) {},
 	}
 	if err := d.check(); err != nil {
 		_ = d.Close() // the first fault is the one to report

@@ -97,13 +97,9 @@ func holding(t *testing.T, files ...*os.File) string {
 	return strconv.Itoa(process.Process.Pid)
 }
 
-func (h *fakeHost) open(tb testing.TB, change func(*NodeDiskOptions)) *NodeDisk {
+func (h *fakeHost) open(tb testing.TB, cores float64) *NodeDisk {
 	tb.Helper()
-	options := NodeDiskOptions{HostRoot: h.root}
-	if change != nil {
-		change(&options)
-	}
-	d, err := OpenNodeDisk(options)
+	d, err := OpenNodeDisk(h.root, cores)
 	must(tb, err)
 	tb.Cleanup(func() { _ = d.Close() })
 	return d
@@ -178,7 +174,7 @@ func TestNodeDiskCountsWhatIsThePods(t *testing.T) {
 	h := newHostOfWeb(t)
 	known := FSUse{BytesKnown: true, InodesKnown: true}
 	parts := Parts{exactly(t, h, 1, 2), exactly(t, h, 2, 2), exactly(t, h, 3, 3), known}
-	use := measureOne(t, h.open(t, nil))
+	use := measureOne(t, h.open(t, 1))
 	if diff := gocmp.Diff(DiskUse{NodeFS: parts, ImageFS: parts, Time: measuredAt()}, use); diff != "" {
 		t.Errorf("use (-want +got):\n%s", diff)
 	}
@@ -242,7 +238,7 @@ func TestNodeDiskLayers(t *testing.T) {
 			for i, mountinfo := range tc.roots {
 				h.process(900+i, tc.cgroup, mountinfo)
 			}
-			use := measureOne(t, h.open(t, nil))
+			use := measureOne(t, h.open(t, 1))
 			if layers, want := use.NodeFS[Layers], exactly(t, h, 1, 2); tc.want == "" && (layers != want || use.Reason != "" || !use.NodeFS.Sum().BytesKnown) {
 				t.Errorf("layers %+v, reason %q; want %+v", layers, use.Reason, want)
 			}
@@ -273,7 +269,7 @@ func TestNodeDiskLogs(t *testing.T) {
 		h.link(dir+strconv.Itoa(i)+".log", target)
 	}
 	h.link("/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/out", "/elsewhere")
-	use := measure(t, h.open(t, nil), ended())
+	use := measure(t, h.open(t, 1), ended())
 	want := exactly(t, h, 2, 3)
 	for i := range 6 {
 		var link unix.Stat_t
@@ -317,7 +313,7 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 	process := holding(t, gone, again, named, linked, memory, gone)
 	h.opened(900, process)
 	h.opened(901, process) // two processes with the same files
-	use := measureOne(t, h.open(t, nil))
+	use := measureOne(t, h.open(t, 1))
 	if want := exactly(t, h, 2, 0); use.NodeFS[Deleted] != want {
 		t.Errorf("deleted %+v, want two files: %+v", use.NodeFS[Deleted], want)
 	}
@@ -352,7 +348,7 @@ func TestNodeDiskUnknownParts(t *testing.T) {
 	} {
 		h := newHostOfWeb(t)
 		tc.plant(h)
-		d := h.open(t, nil)
+		d := h.open(t, 1)
 		use, noMore := measureOne(t, d), measure(t, d, ended())
 		for p := range partCount {
 			if use.NodeFS[p].BytesKnown != (p != tc.unknown) || !noMore.NodeFS[p].BytesKnown {
@@ -374,7 +370,7 @@ func TestNodeDiskLeavesOutUnknownPods(t *testing.T) {
 	t.Parallel()
 	h := newHostOfWeb(t)
 	h.file("/var/lib/kubelet/pods/x_y/volumes/kubernetes.io~empty-dir/cache/a")
-	uses, err := h.open(t, nil).Measure(t.Context(), measuredAt(), []NodePod{
+	uses, err := h.open(t, 1).Measure(t.Context(), measuredAt(), []NodePod{
 		{UID: "uid-other", Namespace: "shop", Name: "other"},
 		{UID: "..", Namespace: "shop", Name: "up"},
 		{UID: "../pods/x_y", Namespace: "shop", Name: "there"},
@@ -393,7 +389,7 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 	h := newHostOfWeb(t)
 	known := FSUse{BytesKnown: true, InodesKnown: true}
 	filetreetest.InMountNamespace(t, func() {
-		d := h.open(t, nil)
+		d := h.open(t, 1)
 		check := func(when, upper string, want DiskUse) {
 			t.Helper()
 			h.mounts.Reset()
@@ -460,12 +456,12 @@ func TestOpenNodeDiskSaysWhatIsMissing(t *testing.T) {
 	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/log/pods", "/proc/1"} {
 		h := newFakeHost(t)
 		kernelfiletest.Remove(t, h.at(dir))
-		d, err := OpenNodeDisk(NodeDiskOptions{HostRoot: h.root})
+		d, err := OpenNodeDisk(h.root, 1)
 		if d != nil || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "mount it below") {
 			t.Errorf("without %s: %v", dir, err)
 		}
 	}
-	if _, err := OpenNodeDisk(NodeDiskOptions{HostRoot: "/nowhere"}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := OpenNodeDisk("/nowhere", 1); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a host: %v", err)
 	}
 	for errno, want := range map[error]string{unix.ENOSYS: "Linux 5.6", unix.EACCES: "CAP_DAC_READ_SEARCH"} {
@@ -545,7 +541,7 @@ func TestNodeDiskWithoutTime(t *testing.T) {
 	h := newHostOfWeb(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	uses, err := h.open(t, nil).Measure(ctx, measuredAt(), []NodePod{web()})
+	uses, err := h.open(t, 1).Measure(ctx, measuredAt(), []NodePod{web()})
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, filetree.ErrNotReached) { // by whichever sees it first
 		t.Errorf("uses %+v, %v", uses, err)
 	}

@@ -59,7 +59,7 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 		h.opened(900, holding(t, gone, image))
 		h.mounts.Reset()
 		h.mounted(int(unix.Minor(device)), point, snapshots+"/9/fs")
-		d := h.open(t, nil)
+		d := h.open(t, 1)
 		use := measureOne(t, d)
 		if want := exactly(t, h, 1, 0); use.NodeFS[Deleted] != want || use.Reason != "" {
 			t.Errorf("deleted %+v, reason %q; want one file: %+v", use.NodeFS[Deleted], use.Reason, want)
@@ -83,7 +83,7 @@ func TestNodeDiskManyDescriptors(t *testing.T) {
 	t.Parallel()
 	h := newHostOfWeb(t)
 	h.opened(900, "self")
-	d := h.open(t, nil)
+	d := h.open(t, 1)
 	defer d.pool.Rest()
 	m := &podDisk{hostView: &hostView{layout: layout{node: 1, image: 1}}, disk: d, gone: map[inode]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,7 +115,7 @@ func TestNodeDiskHeldDescriptors(t *testing.T) {
 	t.Parallel()
 	h := newHostOfWeb(t)
 	h.opened(900, "self")
-	d := h.open(t, nil)
+	d := h.open(t, 1)
 	check := func() {
 		t.Helper()
 		if use := measureOne(t, d); use.NodeFS[Deleted].BytesKnown || use.NodeFS.Sum() != exactly(t, h, 6, 7) || use.Reason != "" {
@@ -137,7 +137,7 @@ func TestNodeDiskListsOnlySoMany(t *testing.T) {
 	for i := range maxEntries - 1 {
 		must(t, os.Link(h.at(base+"/file"), h.at(filepath.Join(base, strconv.Itoa(i)))))
 	}
-	if use := measureOne(t, h.open(t, nil)); use.NodeFS[Volumes].BytesKnown || !strings.Contains(use.Reason, "10000 entries or more") {
+	if use := measureOne(t, h.open(t, 1)); use.NodeFS[Volumes].BytesKnown || !strings.Contains(use.Reason, "10000 entries or more") {
 		t.Errorf("volumes %+v, reason %q; want that there may be more", use.NodeFS[Volumes], use.Reason)
 	}
 }
@@ -166,7 +166,7 @@ func TestOpenNodeDiskLooksForALayer(t *testing.T) {
 			}
 			h.mounted(60+i, point, gone)
 		}
-		d, err := OpenNodeDisk(NodeDiskOptions{HostRoot: h.root})
+		d, err := OpenNodeDisk(h.root, 1)
 		if want := gone + ": no such file or directory; mount it below " + h.root + " at the same path"; (err != nil) != (tc.want != "") ||
 			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)

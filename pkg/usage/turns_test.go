@@ -60,7 +60,7 @@ func TestNodeDiskOrder(t *testing.T) {
 	h.file("/var/lib/kubelet/pods/uid-large/volumes/kubernetes.io~empty-dir/cache/more")
 	late := h.podsWithFiles("new")
 	synctest.Test(t, func(t *testing.T) {
-		d := h.open(t, nil)
+		d := h.open(t, 1)
 		for round, step := range []struct {
 			pods []NodePod
 			slow string // takes too long
@@ -113,7 +113,7 @@ func TestNodeDiskStandsIn(t *testing.T) {
 	h := newFakeHost(t)
 	pods := h.podsWithFiles("b", "slow")
 	synctest.Test(t, func(t *testing.T) {
-		d := h.open(t, nil)
+		d := h.open(t, 1)
 		slow := false
 		d.opening = func(m *podDisk, path string) {
 			if slow && isEmptyDirOf(path, "slow") {
@@ -158,7 +158,7 @@ func TestNodeDiskIsNotHeldUp(t *testing.T) {
 
 func notHeldUp(t *testing.T, h *fakeHost, pods []NodePod, isDead func(path string) bool) {
 	t.Helper()
-	d := h.open(t, nil)
+	d := h.open(t, 1)
 	answer := make(chan struct{})
 	var late, asked atomic.Int32
 	late.Store(1)
@@ -214,7 +214,7 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		d, err := OpenNodeDisk(NodeDiskOptions{HostRoot: h.root}) // a second: it is read, once
+		d, err := OpenNodeDisk(h.root, 1) // a second: it is read, once
 		if err != nil {
 			t.Error(err)
 			return
@@ -231,7 +231,7 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 // directory, nothing is known, and no second search is started.
 func TestNodeDiskSearchIsHeld(t *testing.T) {
 	t.Parallel()
-	d := newFakeHost(t).open(t, nil)
+	d := newFakeHost(t).open(t, 1)
 	hold(t, d.pool, lookName)
 	if _, err := d.Measure(t.Context(), measuredAt(), nil); !errors.Is(err, filetree.ErrSilent) {
 		t.Errorf("%v, want %v", err, filetree.ErrSilent)
@@ -267,7 +267,7 @@ func TestNodeDiskLeavesTimeForAll(t *testing.T) {
 	h := newFakeHost(t)
 	pods := h.podsWithFiles("a", "b", "c")
 	synctest.Test(t, func(t *testing.T) {
-		began, d := time.Now(), h.open(t, nil)
+		began, d := time.Now(), h.open(t, 1)
 		var ended []time.Duration
 		d.opening = func(m *podDisk, path string) {
 			if strings.HasSuffix(path, "/cache") {
@@ -295,7 +295,7 @@ func TestNodeDiskCores(t *testing.T) {
 	}
 	for cores, want := range map[float64]bool{1: true, 1e-9: false} {
 		synctest.Test(t, func(t *testing.T) {
-			uses, err := inTenSeconds(t, h.open(t, func(o *NodeDiskOptions) { o.Cores = cores }), 0, pods)
+			uses, err := inTenSeconds(t, h.open(t, cores), 0, pods)
 			if got := known(pods, uses); strings.Contains(got, "a-large") != want || want && err != nil {
 				t.Errorf("with %v cores known are %q, %v; want the large one known: %t", cores, got, err, want)
 			}

@@ -118,7 +118,7 @@ func cpuOf(u *unix.Rusage) time.Duration {
 // buffers each time.
 func (b *bench) walk(cores float64) func(ctx context.Context) (cost, error) {
 	return func(ctx context.Context) (cost, error) {
-		disk, err := usage.OpenNodeDisk(usage.NodeDiskOptions{HostRoot: b.volume.root, Cores: cores})
+		disk, err := usage.OpenNodeDisk(b.volume.root, cores)
 		if err != nil {
 			return cost{}, err
 		}
