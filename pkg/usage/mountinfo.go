@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -43,10 +42,10 @@ func readMounts(path string, see func(m mount)) error {
 
 func parseMounts(from io.Reader, see func(m mount)) error {
 	limited := &io.LimitedReader{R: from, N: mountinfoMax}
-	sound := true
+	sound := true // the library returns 0 for what is no number, and no filesystem has the device 0:0
 	_, err := mountinfo.GetMountsFromReader(limited, func(info *mountinfo.Info) (skip, stop bool) {
-		var device uint64
-		if device, sound = deviceIn(info); sound {
+		device := unix.Mkdev(uint32(info.Major), uint32(info.Minor)) //nolint:gosec // numbers of the kernel
+		if sound = device != 0; sound {
 			see(mount{info, device})
 		}
 		return sound, !sound // the library continues after a line that it skips
@@ -61,16 +60,6 @@ func parseMounts(from io.Reader, see func(m mount)) error {
 	default: // the library's text holds the whole line, which a tenant may have written
 		return errMountinfo
 	}
-}
-
-// deviceIn returns the device of a line; false for a line that is none. The library returns 0 for a number
-// that it cannot read, and no filesystem has the device 0:0.
-func deviceIn(info *mountinfo.Info) (uint64, bool) {
-	major, minor := info.Major, info.Minor
-	if major < 0 || major > math.MaxUint32 || minor < 0 || minor > math.MaxUint32 || major == 0 && minor == 0 {
-		return 0, false
-	}
-	return unix.Mkdev(uint32(major), uint32(minor)), info.Mountpoint != "" && info.FSType != ""
 }
 
 // upperDir returns the directory that an overlay writes to, as the process that mounted it
