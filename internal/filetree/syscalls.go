@@ -56,23 +56,6 @@ func stat(dir int, name []byte, flags int, into *unix.Statx_t) error {
 	}
 }
 
-// list reads on in a directory; 0 is its end.
-func list(dir int, into []byte) (int, error) {
-	for {
-		n, _, errno := unix.Syscall(unix.SYS_GETDENTS64, uintptr(dir),
-			uintptr(unsafe.Pointer(&into[0])), uintptr(len(into))) //nolint:gosec // of the size that is told
-		switch errno {
-		case 0:
-			return int(n), nil
-		case unix.EINTR:
-		case unix.ENOENT: // the directory was removed
-			return 0, nil
-		default:
-			return 0, errno
-		}
-	}
-}
-
 // errListing is a listing that is not what getdents64(2) describes.
 var errListing = errors.New("the kernel's listing of the directory makes no sense")
 

@@ -152,7 +152,7 @@ func TestWalkCountsWhatIsThere(t *testing.T) {
 func TestWalkDeep(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	depth := defaultBounds().depth
+	depth := newWalker().bounds.depth
 	at := root
 	for range depth - 1 {
 		put(t, filepath.Join(at, "file"), 1)

@@ -1,6 +1,7 @@
 package filetree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,6 @@ const (
 // of which is open, and inodes with several links.
 type bounds struct{ names, depth, links int }
 
-func defaultBounds() bounds {
-	const names, depth, links = 8 << 20, 256, 1 << 18
-	return bounds{names: names, depth: depth, links: links}
-}
-
 // ErrBounds makes a count partial: the tree has more, or deeper, directories or more links than are
 // remembered.
 var ErrBounds = errors.New("the tree is larger than is remembered of it")
@@ -35,7 +31,7 @@ type Count struct {
 	// Bytes are those of allocated blocks; Inodes counts files and directories, the
 	// start included. Both are lower bounds when Partial is set.
 	Bytes, Inodes int64
-	// Partial is why something is not counted; nil when everything is.
+	// Partial is the first reason why something is not counted; nil when everything is.
 	Partial error
 }
 
@@ -52,11 +48,10 @@ type walker struct {
 	listing []byte
 	stat    unix.Statx_t
 
-	count  Count
-	faults int
-	major  uint32
-	minor  uint32
-	steps  int
+	count Count
+	major uint32
+	minor uint32
+	steps int
 
 	frames  []frame
 	pending []uint32 // where names begin, of directories not entered yet
@@ -76,7 +71,7 @@ func newWalker() *walker {
 	return &walker{
 		open:   openDirectory,
 		pause:  func(context.Context) {},
-		bounds: defaultBounds(),
+		bounds: bounds{names: 8 << 20, depth: 256, links: 1 << 18},
 		how: unix.OpenHow{
 			Flags:   openFlags,
 			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
@@ -94,7 +89,7 @@ func (w *walker) walk(ctx context.Context, start int) Count {
 	w.push(start)
 	if err := stat(start, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat); err != nil {
 		w.fault(err, start)
-		return w.result()
+		return w.count
 	}
 	w.major, w.minor = w.stat.Dev_major, w.stat.Dev_minor
 	w.add()
@@ -105,23 +100,16 @@ func (w *walker) walk(ctx context.Context, start int) Count {
 		}
 		w.step(ctx)
 	}
-	return w.result()
+	return w.count
 }
 
 func (w *walker) reset() {
-	w.count, w.faults = Count{}, 0 // steps go on: many small trees are paced as one large tree is
+	w.count = Count{} // steps go on: many small trees are paced as one large tree is
 	w.frames, w.pending = w.frames[:0], w.pending[:0]
 	w.names = w.names[:0]
 	if len(w.links) > 0 {
 		w.links = map[uint64]struct{}{}
 	}
-}
-
-func (w *walker) result() Count {
-	if w.faults > 1 {
-		w.count.Partial = fmt.Errorf("%w (and %d more)", w.count.Partial, w.faults-1)
-	}
-	return w.count
 }
 
 // step enters a directory that is known, or else reads on, or else goes up.
@@ -178,12 +166,15 @@ func (w *walker) push(fd int) { w.frames = append(w.frames, frame{fd: fd, first:
 // read looks at some of the files of a directory, and remembers the directories among
 // them.
 func (w *walker) read(ctx context.Context, f *frame) {
-	n, err := list(f.fd, w.listing)
-	if err != nil {
+	n, err := unix.ReadDirent(f.fd, w.listing)
+	if errors.Is(err, unix.EINTR) {
+		return // the next step reads on
+	}
+	if err != nil && !errors.Is(err, unix.ENOENT) { // the directory was removed
 		w.fault(err, f.fd)
 	}
-	f.whole = n == 0
-	for listing := w.listing[:n]; len(listing) > 0; {
+	f.whole = n <= 0
+	for listing := w.listing[:max(n, 0)]; len(listing) > 0; {
 		var e Entry
 		if e, listing, err = NextEntry(listing); err != nil {
 			w.fault(err, f.fd)
@@ -277,13 +268,10 @@ func (w *walker) add() {
 
 // fault notes that something is not counted; dir says where, -1 for nowhere.
 func (w *walker) fault(err error, dir int) {
-	if w.faults++; w.faults > 1 {
-		return
+	if w.count.Partial == nil && dir >= 0 {
+		err = fmt.Errorf("reading %s: %w", pathOf(dir), err)
 	}
-	w.count.Partial = err
-	if dir >= 0 {
-		w.count.Partial = fmt.Errorf("reading %s: %w", pathOf(dir), err)
-	}
+	w.count.Partial = cmp.Or(w.count.Partial, err)
 }
 
 func (w *walker) closeAll() {
