@@ -73,8 +73,7 @@ func TestFetchSummaryRefuses(t *testing.T) {
 		"long error":     {answer(503, "text/html", strings.Repeat("x", 10_000)), "503 Service Unavailable"},
 		"not found":      {answer(404, json, ""), "404 Not Found"},
 		"no content":     {answer(204, json, ""), "204 No Content"},
-		"HTML":           {answer(200, "text/html", "<html>log in</html>"), "text/html"},
-		"HTML as JSON":   {answer(200, json, "<html>log in</html>"), "invalid character"},
+		"HTML":           {answer(200, "text/html", "<html>log in</html>"), "invalid character"},
 		"empty":          {answer(200, json, ""), "unexpected end"},
 		"truncated":      {answer(200, json, summaryText[:200]), "unexpected end"},
 		"truncated with a length": {func(w http.ResponseWriter, _ *http.Request) {
