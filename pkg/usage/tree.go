@@ -88,9 +88,9 @@ const (
 // podFileCount is how many files a pod has that a Tree reads.
 const podFileCount = 3
 
-// Tree reads the cgroups below one kubepods cgroup. It keeps the files of pods open, but with
-// no more than half of the files that the process may open, so that some are left for all else:
-// those of the other pods are opened for each reading. Collect and Close are for one goroutine;
+// Tree reads the cgroups below one kubepods cgroup. It keeps the files of pods open where these are no
+// more than half of the files that the process may open, so that some are left for all else. Otherwise
+// they are opened for each reading. Collect and Close are for one goroutine;
 // Present and Detail may be called from any.
 type Tree struct {
 	hierarchy kernelfile.Hierarchy
@@ -100,7 +100,6 @@ type Tree struct {
 	listing   []byte // of a directory
 	round     uint64 // counts calls of Collect and Stalls
 	most      uint64 // pods whose files may be kept open
-	kept      uint64 // pods whose files are
 }
 
 // podFiles are the files of one pod.
@@ -108,7 +107,6 @@ type podFiles struct {
 	uid               string
 	dir               string // in the memory hierarchy
 	stat, usage, pids kernelfile.File
-	kept              bool   // its files are kept open
 	round             uint64 // when its directory was last seen
 }
 
@@ -162,10 +160,7 @@ func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 	into = into[:0]
 	err := t.each(func(p *podFiles) error {
 		pod, err := t.readPod(p)
-		if !p.kept && t.kept < t.most {
-			p.kept = true
-			t.kept++
-		} else if !p.kept {
+		if pods := len(t.classes[0].pods) + len(t.classes[1].pods) + len(t.classes[2].pods); uint64(pods) > t.most {
 			p.close()
 		}
 		if err == nil {
@@ -319,10 +314,7 @@ func (t *Tree) forget(c *class) {
 }
 
 func (t *Tree) drop(c *class, name string) {
-	if p := c.pods[name]; p.kept {
-		p.close()
-		t.kept--
-	}
+	c.pods[name].close()
 	delete(c.pods, name)
 }
 

@@ -223,7 +223,8 @@ func TestPodsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestFaultMorePodsThanFiles: all pods are read, and no more files stay open than are for them.
+// TestFaultMorePodsThanFiles: all pods are read, and no more files stay open than are for them. They stay open
+// again once there are as few pods.
 func TestFaultMorePodsThanFiles(t *testing.T) {
 	t.Parallel()
 	for name, version := range kernelfiletest.Versions() {
@@ -239,7 +240,7 @@ func TestFaultMorePodsThanFiles(t *testing.T) {
 			if err != nil || len(pods) != want {
 				t.Errorf("%s: %d pods, %v; want %d", name, len(pods), err, want)
 			}
-			if open := len(kernelfiletest.OpenBelow(t, mount)); open == 0 || open > podFileCount {
+			if open := len(kernelfiletest.OpenBelow(t, mount)); i == 2 && open == 0 || open > podFileCount {
 				t.Errorf("%s: %d files are open, want those of one pod", name, open)
 			}
 		}
