@@ -30,11 +30,9 @@ type layer struct {
 // namespace, with any root.
 type layers struct {
 	proc string // the host's /proc as evictd sees it
-	// byID and byDevice are the overlays in the node's mount namespace.
+	// byID and byDevice are the layers of the roots that a runtime has mounted in the node's mount namespace.
 	byID     map[string]layer
 	byDevice map[uint64]layer
-	// roots are the roots that a runtime has mounted for containers, by their mount points.
-	roots []layer
 }
 
 // lookers is of how many processes of a container the root is read.
@@ -47,16 +45,8 @@ func openLayers(proc string) (*layers, error) {
 	l := &layers{proc: proc, byID: map[string]layer{}, byDevice: map[uint64]layer{}}
 	err := readMounts(filepath.Join(proc, "1", "mountinfo"), func(m mount) {
 		found := layer{dir: m.upperDir(), device: m.device}
-		if found.dir == "" {
-			return
-		}
-		l.byDevice[m.device] = found
-		name := filepath.Base(m.Mountpoint)
-		if name == "rootfs" {
-			l.byID[filepath.Base(filepath.Dir(m.Mountpoint))] = found
-		}
-		if (name == "rootfs" || name == "merged") && filepath.IsAbs(found.dir) {
-			l.roots = append(l.roots, found)
+		if name := filepath.Base(m.Mountpoint); found.dir != "" && (name == "rootfs" || name == "merged") {
+			l.byID[filepath.Base(filepath.Dir(m.Mountpoint))], l.byDevice[m.device] = found, found
 		}
 	})
 	return l, err
@@ -126,7 +116,10 @@ func (d *NodeDisk) checkLayers(mounts *layers) error {
 	defer cancel()
 	defer d.pool.Rest()
 	err := d.pool.Do(ctx, "the layers", func(*filetree.Turn) (err error) {
-		for _, l := range mounts.roots {
+		for _, l := range mounts.byDevice {
+			if !filepath.IsAbs(l.dir) {
+				continue
+			}
 			if _, err = d.device(l.dir); !errors.Is(err, unix.ENOENT) {
 				return nil
 			}
