@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/internal/testing/ranktest"
 )
 
 // docs/ranking.md has every reason, in the order in which they are checked, and says for
@@ -18,10 +18,9 @@ func TestRankingListsTheProtections(t *testing.T) {
 	table, rest, _ := strings.Cut(page, "\n\n`evictd rank`")
 	_, causes, _ := strings.Cut(rest, "\n### Who can give a pod a protection\n")
 	causes, _, _ = strings.Cut(causes, "\n## ")
-	var want, listed []string
-	for _, reason := range rank.Protections() {
-		want = append(want, string(reason))
-		if strings.Count(causes, "`"+string(reason)+"`") != 1 {
+	want, listed := ranktest.Protections(t, "../../pkg/rank/protect.go"), []string(nil)
+	for _, reason := range want {
+		if strings.Count(causes, "`"+reason+"`") != 1 {
 			t.Errorf("what can cause %q is not said once", reason)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/testing/golden"
+	"github.com/evictd/evictd/internal/testing/ranktest"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -183,8 +184,8 @@ func TestSummary(t *testing.T) {
 // TestEachProtectionHasAdvice: `--why` says of each what changes it.
 func TestEachProtectionHasAdvice(t *testing.T) {
 	t.Parallel()
-	for _, protection := range rank.Protections() {
-		if status.Advice(protection) == "" {
+	for _, protection := range ranktest.Protections(t, "../../pkg/rank/protect.go") {
+		if status.Advice(rank.Protection(protection)) == "" {
 			t.Errorf("%q has no advice", protection)
 		}
 	}

@@ -53,17 +53,6 @@ const (
 	ProtectedBackingOff Protection = "BackingOff"
 )
 
-// Protections returns every reason in the order in which they are checked.
-func Protections() []Protection {
-	return []Protection{
-		ProtectedSelf, ProtectedMirrorPod, ProtectedSystemCritical,
-		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedNoController,
-		ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
-		ProtectedNoUsageSample, ProtectedWithinGuarantee,
-		ProtectedWithinRequests, ProtectedReclaimTooSmall, ProtectedBackingOff,
-	}
-}
-
 // Rules are the configurable protections. The zero value protects only the pods that are
 // never evicted.
 type Rules struct {

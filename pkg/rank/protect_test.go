@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/testing/ranktest"
 )
 
 // protectedPods returns one pod for each reason, and rules under which only that reason
@@ -50,7 +52,11 @@ func TestInvariant02NoRulesLiftTheFixedProtections(t *testing.T) {
 	pods, rules := protectedPods()
 	var none Rules
 	var lifted []Protection
-	for _, reason := range slices.DeleteFunc(Protections(), ofOthers) {
+	for _, declared := range ranktest.Protections(t, "protect.go") {
+		reason := Protection(declared)
+		if ofOthers(reason) {
+			continue
+		}
 		p, there := pods[reason]
 		if got := rules.Protects(&p); !there || got != reason {
 			t.Errorf("%q: a pod in this test: %t, protected for %q", reason, there, got)
