@@ -49,8 +49,7 @@ const (
 // Pool runs one task at a time, on a thread of low priority. It is for one goroutine.
 type Pool struct {
 	cores  float64
-	sleep  func(ctx context.Context, wait time.Duration) // which a test replaces
-	worker chan<- func(*walker)                          // takes the next task; nil: there is none
+	worker chan<- func(*walker) // takes the next task; nil: there is none
 
 	mu   sync.Mutex
 	held map[string]bool // the tasks that have not returned, each of which holds a worker
@@ -58,7 +57,7 @@ type Pool struct {
 
 // NewPool makes a pool that takes at most cores of CPU time in a second.
 func NewPool(cores float64) *Pool {
-	return &Pool{cores: cores, sleep: sleep, held: map[string]bool{}}
+	return &Pool{cores: cores, held: map[string]bool{}}
 }
 
 // Out returns how many tasks of earlier calls have not returned.
@@ -125,7 +124,7 @@ func (p *Pool) work() chan<- func(*walker) {
 	go func() {
 		beModest()
 		w := newWalker()
-		w.pause = newPace(p.cores, p.sleep).pause
+		w.pause = newPace(p.cores).pause
 		for task := range tasks {
 			task(w)
 		}

@@ -153,28 +153,29 @@ func TestPoolReplacesOnce(t *testing.T) {
 // their share of the CPU.
 func TestPoolIsModest(t *testing.T) {
 	t.Parallel()
-	pool := NewPool(0.001)
-	slept := time.Duration(0)
-	pool.sleep = func(_ context.Context, wait time.Duration) { slept += wait }
-	err := pool.Do(t.Context(), "busy", func(turn *Turn) error {
-		priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // the system call has 20 less it
-		if err != nil || 20-priority != niceness {
-			t.Errorf("the thread has niceness %d, %v; want %d", 20-priority, err, niceness)
-		}
-		class, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, ioWhoThread, 0, 0)
-		if want := uintptr(ioBestEffort<<ioClassShift | ioLowest); errno != 0 || class != want {
-			t.Errorf("the thread has I/O priority %#x, %v; want %#x", class, errno, want)
-		}
-		for i := 0; slept == 0 && i < 1<<18; i++ { // a hundred times 2 ms of CPU at most
-			if err := turn.Breathe(); err != nil {
-				return err
+	synctest.Test(t, func(t *testing.T) { // only its sleeps take time by its clock
+		began, pool := time.Now(), NewPool(0.001)
+		defer pool.Rest()
+		err := pool.Do(t.Context(), "busy", func(turn *Turn) error {
+			priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // the system call has 20 less it
+			if err != nil || 20-priority != niceness {
+				t.Errorf("the thread has niceness %d, %v; want %d", 20-priority, err, niceness)
 			}
+			class, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, ioWhoThread, 0, 0)
+			if want := uintptr(ioBestEffort<<ioClassShift | ioLowest); errno != 0 || class != want {
+				t.Errorf("the thread has I/O priority %#x, %v; want %#x", class, errno, want)
+			}
+			for i := 0; time.Since(began) == 0 && i < 1<<18; i++ { // a hundred times 2 ms of CPU at most
+				if err := turn.Breathe(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if slept := time.Since(began); err != nil || slept < time.Second { // 2 ms are a thousandth of 2 s
+			t.Errorf("slept %s, %v; want seconds", slept, err)
 		}
-		return nil
 	})
-	if pool.Rest(); err != nil || slept < time.Second { // 2 ms are a thousandth of 2 s
-		t.Errorf("slept %s, %v; want seconds", slept, err)
-	}
 }
 
 // TestWalkIsPaced through small trees as through a large one.
