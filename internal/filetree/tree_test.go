@@ -164,7 +164,7 @@ func TestWalkDeep(t *testing.T) {
 	w, most := newWalker(), 0
 	w.listing = make([]byte, 48) // one or two names at a time
 	w.open = func(dir int, name []byte, how *unix.OpenHow) (int, error) {
-		most = max(most, len(w.frames))
+		most = max(most, w.depth)
 		return openDirectory(dir, name, how)
 	}
 	same(t, w.walk(t.Context(), start(t, root)), want)
@@ -336,8 +336,7 @@ func TestWalkWithoutTypes(t *testing.T) {
 	put(t, filepath.Join(root, "dir", "file"), 1)
 	w := newWalker()
 	fd := start(t, root)
-	w.push(fd)
-	defer w.closeAll()
+	defer unix.Close(fd)
 	must(t, stat(fd, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat))
 	w.major, w.minor = w.stat.Dev_major, w.stat.Dev_minor
 	w.look(fd, []byte("dir\x00"), unix.DT_UNKNOWN)

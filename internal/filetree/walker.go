@@ -1,6 +1,7 @@
 package filetree
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -53,17 +54,9 @@ type walker struct {
 	minor uint32
 	steps int
 
-	frames  []frame
-	pending []uint32 // where names begin, of directories not entered yet
-	names   []byte
-	links   map[uint64]struct{}
-}
-
-// frame is a directory between the start and where the walk is.
-type frame struct {
-	fd    int
-	first int  // in pending: the names from here on are in this directory
-	whole bool // all names were read
+	depth int    // of the directory that is read; 1 for the start
+	names []byte // of directories not entered yet, each with the NUL at its end
+	links map[uint64]struct{}
 }
 
 // newWalker returns a walker that is not paced.
@@ -84,56 +77,47 @@ func newWalker() *walker {
 
 // walk counts the tree of an open directory, and closes it.
 func (w *walker) walk(ctx context.Context, start int) Count {
-	w.reset()
-	defer w.closeAll()
-	w.push(start)
+	w.count, w.depth, w.names = Count{}, 0, w.names[:0] // steps go on: many small trees are paced as one large tree is
+	if len(w.links) > 0 {
+		w.links = map[uint64]struct{}{}
+	}
 	if err := stat(start, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat); err != nil {
 		w.fault(err, start)
+		_ = unix.Close(start) // nothing was written
 		return w.count
 	}
 	w.major, w.minor = w.stat.Dev_major, w.stat.Dev_minor
 	w.add()
-	for len(w.frames) > 0 {
+	w.read(ctx, start)
+	return w.count
+}
+
+// read counts what is below an open directory, and closes it. The directories in a part of its listing are entered
+// before it reads on.
+func (w *walker) read(ctx context.Context, dir int) {
+	defer unix.Close(dir) //nolint:errcheck // nothing was written
+	w.depth++
+	first := len(w.names)
+	for whole := false; !whole; {
 		if err := ctx.Err(); err != nil {
 			w.fault(err, -1)
 			break
 		}
-		w.step(ctx)
+		whole = w.readSome(ctx, dir)
+		for len(w.names) > first && ctx.Err() == nil {
+			w.breathe(ctx)
+			at := bytes.LastIndexByte(w.names[:len(w.names)-1], 0) + 1
+			name := w.names[at:]
+			w.names = w.names[:at]
+			w.enter(ctx, dir, name)
+		}
 	}
-	return w.count
-}
-
-func (w *walker) reset() {
-	w.count = Count{} // steps go on: many small trees are paced as one large tree is
-	w.frames, w.pending = w.frames[:0], w.pending[:0]
-	w.names = w.names[:0]
-	if len(w.links) > 0 {
-		w.links = map[uint64]struct{}{}
-	}
-}
-
-// step enters a directory that is known, or else reads on, or else goes up.
-func (w *walker) step(ctx context.Context) {
-	top := &w.frames[len(w.frames)-1]
-	switch {
-	case len(w.pending) > top.first:
-		at := w.pending[len(w.pending)-1]
-		w.pending = w.pending[:len(w.pending)-1]
-		name := w.names[at:]
-		w.names = w.names[:at]
-		w.enter(top.fd, name)
-		w.breathe(ctx)
-	case !top.whole:
-		w.read(ctx, top)
-	default:
-		_ = unix.Close(top.fd) // nothing was written
-		w.frames = w.frames[:len(w.frames)-1]
-	}
+	w.depth--
 }
 
 // enter opens a directory. A directory that was removed or replaced meanwhile, or that is another
 // mount, is no error.
-func (w *walker) enter(dir int, name []byte) {
+func (w *walker) enter(ctx context.Context, dir int, name []byte) {
 	fd, err := w.open(dir, name, &w.how)
 	switch {
 	case err == nil:
@@ -157,42 +141,38 @@ func (w *walker) enter(dir int, name []byte) {
 		return
 	}
 	w.add()
-	w.push(fd)
+	w.read(ctx, fd)
 }
 
-// push makes an open directory the one to read.
-func (w *walker) push(fd int) { w.frames = append(w.frames, frame{fd: fd, first: len(w.pending)}) }
-
-// read looks at some of the files of a directory, and remembers the directories among
-// them.
-func (w *walker) read(ctx context.Context, f *frame) {
-	n, err := unix.ReadDirent(f.fd, w.listing)
-	if errors.Is(err, unix.EINTR) {
-		return // the next step reads on
+// readSome looks at some of the files of a directory, and remembers the directories among
+// them. It reports whether there are no more.
+func (w *walker) readSome(ctx context.Context, dir int) (whole bool) {
+	n, err := unix.ReadDirent(dir, w.listing)
+	if err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOENT) { // ENOENT: it was removed
+		w.fault(err, dir)
 	}
-	if err != nil && !errors.Is(err, unix.ENOENT) { // the directory was removed
-		w.fault(err, f.fd)
+	if n <= 0 {
+		return !errors.Is(err, unix.EINTR)
 	}
-	f.whole = n <= 0
-	for listing := w.listing[:max(n, 0)]; len(listing) > 0; {
+	for listing := w.listing[:n]; len(listing) > 0; {
 		var e Entry
 		if e, listing, err = NextEntry(listing); err != nil {
-			w.fault(err, f.fd)
-			f.whole = true
-			return
+			w.fault(err, dir)
+			return true
 		}
 		if isDots(e.Name) {
 			continue
 		}
 		if e.Kind == unix.DT_DIR {
-			w.remember(f.fd, e.Name)
+			w.remember(dir, e.Name)
 			continue
 		}
-		w.look(f.fd, e.Name, e.Kind)
+		w.look(dir, e.Name, e.Kind)
 		if !w.breathe(ctx) {
-			return
+			return false
 		}
 	}
+	return false
 }
 
 // breathe pauses now and then, and reports whether the walk goes on.
@@ -207,12 +187,11 @@ func (w *walker) breathe(ctx context.Context) bool {
 // remember notes a directory to enter later. Beyond the bounds only the directory
 // itself is counted.
 func (w *walker) remember(dir int, name []byte) {
-	if len(w.names)+len(name) > w.bounds.names || len(w.frames) >= w.bounds.depth {
+	if len(w.names)+len(name) > w.bounds.names || w.depth >= w.bounds.depth {
 		w.fault(ErrBounds, dir)
 		w.look(dir, name, unix.DT_REG)
 		return
 	}
-	w.pending = append(w.pending, uint32(len(w.names))) //nolint:gosec // within the bounds
 	w.names = append(w.names, name...)
 }
 
@@ -272,11 +251,4 @@ func (w *walker) fault(err error, dir int) {
 		err = fmt.Errorf("reading %s: %w", pathOf(dir), err)
 	}
 	w.count.Partial = cmp.Or(w.count.Partial, err)
-}
-
-func (w *walker) closeAll() {
-	for _, f := range w.frames {
-		_ = unix.Close(f.fd) // nothing was written
-	}
-	w.frames = w.frames[:0]
 }
