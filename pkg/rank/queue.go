@@ -38,15 +38,14 @@ const Root = "root"
 
 // level is the state of one queue during ranking.
 type level struct {
-	queue     *Queue // nil for the root
-	path      string
-	parent    *level
-	depth     int // 0 for the root
-	ignore    bool
-	below     []*level
-	own       []*Entry // candidates
-	used      int64    // by all pods here and below, as far as it is known
-	sheltered bool     // it, or one above, uses less than its guarantee
+	queue  *Queue // nil for the root
+	path   string
+	parent *level
+	depth  int // 0 for the root
+	ignore bool
+	below  []*level
+	own    []*Entry // candidates
+	used   int64    // by all pods here and below, as far as it is known
 }
 
 // grow adds the queues below.
@@ -112,23 +111,14 @@ func saturated(n int64) int32 {
 	return int32(max(math.MinInt32, min(math.MaxInt32, n)))
 }
 
-// shelter marks the queues whose pods use less than the guarantee.
-func (l *level) shelter() {
-	guaranteed := l.queue != nil && l.used < l.queue.GuaranteedMemory
-	l.sheltered = guaranteed || l.parent != nil && l.parent.sheltered
-	for _, below := range l.below {
-		below.shelter()
-	}
-}
-
-// guarantee returns which queue, this or one above, uses less than its guarantee.
-func (l *level) guarantee() string {
+// shelter returns which queue, this or one above, uses less than its guarantee; nil where none does.
+func (l *level) shelter() *level {
 	for at := l; at.queue != nil; at = at.parent {
 		if at.used < at.queue.GuaranteedMemory {
-			return fmt.Sprintf("queue %s uses %s of the %s that it is guaranteed", at.path, Bytes(at.used), Bytes(at.queue.GuaranteedMemory))
+			return at
 		}
 	}
-	return ""
+	return nil
 }
 
 // order returns the candidates of a queue and of the queues below: its own pods in their
@@ -196,7 +186,6 @@ func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry 
 		}
 	}
 	if resource == Memory {
-		root.shelter()
 		protectSheltered(entries)
 	}
 	for _, e := range entriesOf(entries, true) {
@@ -209,12 +198,13 @@ func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry 
 // Without one, the sheltered pods stay candidates, because the node still needs a victim.
 func protectSheltered(entries []Entry) {
 	all := entriesOf(entries, true)
-	if !slices.ContainsFunc(all, func(e *Entry) bool { return !e.level.sheltered }) {
+	if !slices.ContainsFunc(all, func(e *Entry) bool { return e.level.shelter() == nil }) {
 		return
 	}
 	for _, e := range all {
-		if e.level.sheltered {
-			e.Protection, e.Detail = ProtectedWithinGuarantee, e.level.guarantee()
+		if by := e.level.shelter(); by != nil {
+			e.Protection = ProtectedWithinGuarantee
+			e.Detail = fmt.Sprintf("queue %s uses %s of the %s that it is guaranteed", by.path, Bytes(by.used), Bytes(by.queue.GuaranteedMemory))
 		}
 	}
 }
