@@ -199,16 +199,20 @@ func (t *Tree) each(read func(p *podFiles) error) error {
 
 // see lists the pods of a class. An error says that there is no kubepods.
 func (t *Tree) see(c *class, faults *UnreadError) error {
-	err := t.list(c)
-	switch {
-	case err == nil:
-	case c.dir == "" && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)):
-		return fmt.Errorf("listing the pods: %w", err)
-	case errors.Is(err, unix.ENOENT):
-		t.forget(c) // the kubelet makes this class when it needs it
-	default: // the open files can still be read
-		faults.ListingFailed, faults.Faults = true, append(faults.Faults, fmt.Errorf("listing the pods: %w", err))
+	fd, err := unix.Open(c.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = t.list(c, fd)
+		_ = unix.Close(fd) // nothing was written
 	}
+	if err == nil || c.dir != "" && errors.Is(err, unix.ENOENT) { // the kubelet makes a class when it needs it
+		t.forget(c)
+		return nil
+	}
+	err = fmt.Errorf("listing the pods: reading %s: %w", c.path, err)
+	if c.dir == "" && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)) {
+		return err
+	}
+	faults.ListingFailed, faults.Faults = true, append(faults.Faults, err) // the open files can still be read
 	return nil
 }
 
@@ -246,23 +250,9 @@ func (p *podFiles) gone(err error) bool {
 
 func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
 
-// list updates the pods of a class from its directory.
-func (t *Tree) list(c *class) error {
-	fd, err := unix.Open(c.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err == nil {
-		err = t.seeAll(c, fd)
-		_ = unix.Close(fd) // nothing was written
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", c.path, err)
-	}
-	t.forget(c)
-	return nil
-}
-
-// seeAll records the directories that are a pod's. A filesystem may not report types; something else with
+// list records the directories that are a pod's. A filesystem may not report types; something else with
 // a pod's name fails when it is read.
-func (t *Tree) seeAll(c *class, dir int) error {
+func (t *Tree) list(c *class, dir int) error {
 	for {
 		size, err := unix.ReadDirent(dir, t.listing)
 		if errors.Is(err, unix.EINTR) {
