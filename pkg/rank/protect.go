@@ -75,64 +75,30 @@ type Rules struct {
 
 // Protects returns why the pod may not be evicted, or NotProtected.
 func (r *Rules) Protects(p *Pod) Protection {
-	if reason := always(p); reason != NotProtected {
-		return reason
-	}
-	if reason := r.chosen(p); reason != NotProtected {
-		return reason
-	}
-	if !p.Sampled {
-		return ProtectedNoUsageSample
+	for _, rule := range [...]struct {
+		reason Protection
+		holds  bool
+	}{
+		// No configuration can lift these.
+		{ProtectedSelf, p.Self},
+		{ProtectedMirrorPod, p.Mirror},
+		{ProtectedSystemCritical, p.Priority >= SystemCriticalPriority},
+		{ProtectedTerminating, p.Terminating},
+		{ProtectedFinished, p.Finished},
+		// The pod's controller would create it again on this node, or none would create it again.
+		{ProtectedDaemonSet, r.DaemonSets && p.DaemonSet},
+		{ProtectedNoController, r.BarePods && p.Owner == ""},
+		{ProtectedPinnedToNode, r.PinnedPods && p.Pinned},
+		// The configuration names it.
+		{ProtectedPriority, r.PriorityAtLeast > 0 && p.Priority >= r.PriorityAtLeast},
+		{ProtectedNamespace, slices.Contains(r.Namespaces, p.Namespace)},
+		{ProtectedPodSelector, r.Selected != nil && r.Selected(p.Labels)},
+		// Unknown is never zero.
+		{ProtectedNoUsageSample, !p.Sampled},
+	} {
+		if rule.holds {
+			return rule.reason
+		}
 	}
 	return NotProtected
-}
-
-// always returns the protections that no configuration can lift.
-func always(p *Pod) Protection {
-	switch {
-	case p.Self:
-		return ProtectedSelf
-	case p.Mirror:
-		return ProtectedMirrorPod
-	case p.Priority >= SystemCriticalPriority:
-		return ProtectedSystemCritical
-	case p.Terminating:
-		return ProtectedTerminating
-	case p.Finished:
-		return ProtectedFinished
-	default:
-		return NotProtected
-	}
-}
-
-// chosen returns the protections that the configuration sets.
-func (r *Rules) chosen(p *Pod) Protection {
-	if reason := r.byMaker(p); reason != NotProtected {
-		return reason
-	}
-	switch {
-	case r.PriorityAtLeast > 0 && p.Priority >= r.PriorityAtLeast:
-		return ProtectedPriority
-	case slices.Contains(r.Namespaces, p.Namespace):
-		return ProtectedNamespace
-	case r.Selected != nil && r.Selected(p.Labels):
-		return ProtectedPodSelector
-	default:
-		return NotProtected
-	}
-}
-
-// byMaker returns the protections by the pod's controller: one that would create it again on
-// this node, or none that would create it again.
-func (r *Rules) byMaker(p *Pod) Protection {
-	switch {
-	case r.DaemonSets && p.DaemonSet:
-		return ProtectedDaemonSet
-	case r.BarePods && p.Owner == "":
-		return ProtectedNoController
-	case r.PinnedPods && p.Pinned:
-		return ProtectedPinnedToNode
-	default:
-		return NotProtected
-	}
 }
