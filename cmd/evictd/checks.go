@@ -8,6 +8,7 @@ import (
 
 	"github.com/evictd/evictd/internal/checks"
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -34,11 +35,11 @@ func (f *runFlags) inputs(c *config.EvictdConfiguration, h *host) *checks.Inputs
 		Signals: signalsOf(append(thresholds, pressure.Threshold{Signal: pressure.MemoryAvailable})),
 		Sample:  pressure.Sample{Time: time.Now()}, Directories: map[pressure.Signal]string{},
 	}
-	for _, signal := range in.Signals {
+	for _, signal := range append(in.Signals, pressure.AllocatableMemoryAvailable) { // which the kubelet has by itself
 		in.Sample.Observations[signal], in.Directories[signal] = h.observe(c, signal, in.Sample.Time)
 	}
-	if in.Kubelet, in.NoKubelet = f.readKubelet(); in.NoKubelet == nil {
-		in.Compared = h.compareThresholds(c, in.Kubelet, &in.Sample)
+	if in.Kubelet, in.NoKubelet = f.readKubelet(); in.NoKubelet == nil && len(thresholds) > 0 {
+		in.Compared = kubeletconfig.Compare(thresholds, in.Kubelet, &in.Sample)
 	}
 	// These clients are not the daemon's, which would count the policies' denials as failed requests; they use
 	// the same connection.
@@ -72,6 +73,7 @@ func (d *daemon) check(ctx context.Context, parts checks.Part) {
 	defer cancel()
 	in := d.flags.inputs(d.inForce.Load(), d.host)
 	in.Refused = d.idles() // the configuration in force is none of the file's then
+	d.recorder.KubeletThresholds(in.NoKubelet == nil, in.Compared)
 	results := checks.Run(limited, in, parts)
 	if ctx.Err() != nil {
 		return

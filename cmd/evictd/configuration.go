@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"go.uber.org/zap"
@@ -86,7 +87,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err != nil {
 		return err
 	}
-	policy := d.policyOf(c, sampler)
+	policy := d.policyOf(c)
 	d.pods.KeepLabels(c.LabelKeys())
 	if !d.agent.Reload(ctx, policy, sampler) {
 		return errors.Join(ctx.Err(), sampler.Close())
@@ -100,19 +101,11 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	return nil
 }
 
-// policyOf returns the policy of a configuration on this node, and reports where its thresholds stand to the
-// kubelet's.
-func (d *daemon) policyOf(c *config.EvictdConfiguration, sampler *pressure.Node) agent.Policy {
-	policy := policyOf(c)
-	policy.Acting = func() acting.State { return d.actingBy(c) }
-	d.checkKubeletThresholds(c, &policy, sampler)
-	return policy
-}
-
-// policyOf turns a configuration into the agent's policy, without what depends on the node.
-func policyOf(c *config.EvictdConfiguration) agent.Policy {
+// policyOf returns the policy of a configuration, with what the kubelet does on this node by its own.
+func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 	thresholds, _ := c.Thresholds() // it was validated
-	return agent.Policy{
+	kubelet, unknown := d.flags.readKubelet()
+	policy := agent.Policy{
 		Policy: decide.Policy{
 			Thresholds:      thresholds,
 			MemoryAvailable: c.MemoryDefinition(),
@@ -124,14 +117,20 @@ func policyOf(c *config.EvictdConfiguration) agent.Policy {
 			BestEffort:      c.DisruptionBudgets == config.BudgetsBestEffort,
 			TaintNode:       c.TaintNode,
 		},
-		Transition: c.EvictionPressureTransitionPeriod.Duration,
-		Pacing:     pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
+		Transition:   c.EvictionPressureTransitionPeriod.Duration,
+		Acting:       func() acting.State { return d.actingBy(c) },
+		ImageReclaim: imageReclaimOf(kubelet),
+		Pacing:       pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
 		Limits: cooldown.Limits{
 			PerMinute:       int(c.Limits.EvictionsPerMinute),
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
 			SoftJitter:      c.Limits.SoftJitter.Duration,
 		},
 	}
+	if unknown == nil {
+		policy.KubeletHard = slices.DeleteFunc(kubelet.Thresholds, func(t pressure.Threshold) bool { return !t.Hard })
+	}
+	return policy
 }
 
 // actingBy returns whether evictd acts, by a configuration and by what is known now. Only the loop

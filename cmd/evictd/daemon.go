@@ -68,7 +68,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	}
 	registry := prometheus.NewRegistry()
 	d.watchAndRecord(registry)
-	policy := d.policyOf(loaded, d.host.sampler.Load())
+	policy := d.policyOf(loaded)
 	d.recorder.InForce(policy.Thresholds, false)
 	d.wakers = pressure.OpenWakers(flags.hostRoot, d.host.kubepods)
 	for _, state := range d.wakers.States() {

@@ -6,13 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-	eventrecord "k8s.io/client-go/tools/record"
-
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -99,21 +94,9 @@ func TestKubeletsConfigurationInTwoPlaces(t *testing.T) {
 func TestKubeletsHardThresholdsAreKnown(t *testing.T) {
 	t.Parallel()
 	flags := &runFlags{hostRoot: kernelfiletest.Tree{
-		"proc/meminfo":                "MemTotal: 16777216 kB\nMemAvailable: 15728640 kB\nHugetlb: 0 kB\n",
 		"var/lib/kubelet/config.yaml": kubeletFile("2Gi") + "evictionSoft: {nodefs.available: 20%}\nevictionSoftGracePeriod: {nodefs.available: 1m}\n",
 	}.Plant(t)}
-	recorder := record.New(zap.NewNop(), prometheus.NewRegistry(), eventrecord.NewFakeRecorder(1), record.Settings{Now: time.Now})
-	d := &daemon{flags: flags, host: &host{flags: flags}, recorder: recorder}
-	c := config.Default()
-	c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod = map[string]string{"memory.available": "1Gi"}, nil, nil
-	sampler, err := d.host.openSampler(c, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sampler.Close()
-	policy := policyOf(c)
-	d.checkKubeletThresholds(c, &policy, sampler)
-	if hard := policy.KubeletHard; len(hard) != 2 || hard[0].Signal != pressure.MemoryAvailable || hard[1].Signal != pressure.AllocatableMemoryAvailable {
+	if hard := (&daemon{flags: flags}).policyOf(config.Default()).KubeletHard; len(hard) != 2 || hard[0].Signal != pressure.MemoryAvailable || hard[1].Signal != pressure.AllocatableMemoryAvailable {
 		t.Errorf("%v", hard)
 	}
 }

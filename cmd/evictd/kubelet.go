@@ -4,12 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -66,53 +62,19 @@ func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 	return nil, fmt.Errorf("%s; to have the two compared, mount the file or the directory and name it by --kubelet-config", strings.Join(unread, "; "))
 }
 
-// checkKubeletThresholds compares the policy's thresholds with the kubelet's, for the metrics; the checks say
-// what to do. Into the policy it puts the kubelet's hard thresholds, nil where they are unknown, and when the
-// kubelet removes unused images.
-func (d *daemon) checkKubeletThresholds(c *config.EvictdConfiguration, policy *agent.Policy, sampler *pressure.Node) {
-	kubelet, err := d.flags.readKubelet()
-	policy.ImageReclaim = imageReclaimOf(kubelet)
-	var compared []kubeletconfig.Finding
-	if err == nil {
-		sample := sampler.Sample(time.Now())
-		compared = d.host.compareThresholds(c, kubelet, &sample)
-		policy.KubeletHard = slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
-	}
-	d.recorder.KubeletThresholds(err == nil, compared)
-}
-
 // imageReclaimOf returns when the kubelet removes unused images, by its configuration; nil
 // is an unknown configuration, for which the kubelet's defaults apply.
 func imageReclaimOf(kubelet *kubeletconfig.Configuration) measure.ImageReclaim {
 	if kubelet == nil {
 		kubelet = kubeletconfig.Default()
 	}
-	reclaim := measure.ImageReclaim{Collection: kubelet.ImageCollection}
-	for i := range kubelet.Thresholds {
-		t := &kubelet.Thresholds[i]
-		switch {
-		case !t.Hard:
-		case t.Signal == pressure.NodeFSAvailable:
-			reclaim.NodeFS = t.Quantity
-		case t.Signal == pressure.ImageFSAvailable:
-			reclaim.ImageFS = t.Quantity
+	var hard [pressure.SignalCount]pressure.Quantity
+	for _, t := range kubelet.Thresholds {
+		if t.Hard {
+			hard[t.Signal] = t.Quantity
 		}
 	}
-	return reclaim
-}
-
-// compareThresholds compares the thresholds with the kubelet's, given a sample of their signals.
-func (h *host) compareThresholds(
-	c *config.EvictdConfiguration, kubelet *kubeletconfig.Configuration, sample *pressure.Sample,
-) []kubeletconfig.Finding {
-	thresholds, _ := c.Thresholds() // it was validated
-	if len(thresholds) == 0 {
-		return nil // everything is left to the kubelet
+	return measure.ImageReclaim{
+		NodeFS: hard[pressure.NodeFSAvailable], ImageFS: hard[pressure.ImageFSAvailable], Collection: kubelet.ImageCollection,
 	}
-	byKubelet := h.read(pressure.WorkingSet, pressure.KubeletMemoryAvailable, pressure.AllocatableMemoryAvailable)
-	return kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
-		Sample:             sample,
-		KubeletMemory:      byKubelet.Of(pressure.KubeletMemoryAvailable),
-		KubeletAllocatable: byKubelet.Of(pressure.AllocatableMemoryAvailable),
-	})
 }

@@ -21,7 +21,7 @@ evictionOverdueGracePeriod: 45
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := policyOf(c)
+	policy := (&daemon{flags: &runFlags{}}).policyOf(c)
 	if policy.Limits != (cooldown.Limits{PerMinute: 7, PerOwnerPerHour: 8, SoftJitter: 3 * time.Second}) {
 		t.Errorf("limits %+v", policy.Limits)
 	}

@@ -26,28 +26,19 @@ type Finding struct {
 	Detail string
 }
 
-// Node is what is known of the node when the two are compared.
-type Node struct {
-	// Sample has the signals' capacities, and what evictd reads now.
-	Sample *pressure.Sample
-	// KubeletMemory and KubeletAllocatable are memory.available and allocatableMemory.available now, as the
-	// kubelet measures them.
-	KubeletMemory, KubeletAllocatable pressure.Observation
-}
-
 // Compare says where the kubelet would act before evictd, of each signal for which evictd has a threshold and a
-// reading. A signal without a threshold is left to the kubelet, which is no error, but for
-// allocatableMemory.available. A threshold of memory.available need not be ahead of one of the kubelet's where one
+// reading, whose capacity alone matters. A signal without a threshold is left to the kubelet, which is no error, but
+// for allocatableMemory.available. A threshold of memory.available need not be ahead of one of the kubelet's where one
 // of kubeletMemory.available is.
-func Compare(ours []pressure.Threshold, kubelet *Configuration, node *Node) (findings []Finding) {
+func Compare(ours []pressure.Threshold, kubelet *Configuration, sample *pressure.Sample) (findings []Finding) {
 	for _, signal := range pressure.Signals() {
-		p := pairOf(signal, ours, kubelet, node)
+		p := pairOf(signal, ours, kubelet, sample)
 		if p == nil {
 			continue
 		}
-		if memory := &node.KubeletMemory; signal == pressure.MemoryAvailable && memory.State == pressure.Known {
-			own := of(pressure.KubeletMemoryAvailable, ours, memory.Capacity)
-			p.theirs = slices.DeleteFunc(p.theirs, func(t pressure.Threshold) bool { return ahead(own, &t, memory.Capacity) })
+		if signal == pressure.MemoryAvailable {
+			own := of(pressure.KubeletMemoryAvailable, ours, p.capacity)
+			p.theirs = slices.DeleteFunc(p.theirs, func(t pressure.Threshold) bool { return ahead(own, &t, p.capacity) })
 		}
 		finding := Finding{Signal: signal}
 		if at := slices.IndexFunc(p.theirs, func(t pressure.Threshold) bool { return !ahead(p.ours, &t, p.capacity) }); at >= 0 {
@@ -69,13 +60,10 @@ type pair struct {
 // allocatableMemory.available where the kubelet has the copy that it makes of its hard one of memory.available:
 // it is in no file, so it was not left to the kubelet. Where the limit is not below the node's memory, a threshold
 // of memory.available is met before.
-func pairOf(signal pressure.Signal, ours []pressure.Threshold, kubelet *Configuration, node *Node) *pair {
-	seen, copied := node.Sample.Of(signal), false
+func pairOf(signal pressure.Signal, ours []pressure.Threshold, kubelet *Configuration, sample *pressure.Sample) *pair {
+	seen := sample.Of(signal)
+	copied := signal == pressure.AllocatableMemoryAvailable && seen.Capacity < sample.Of(pressure.MemoryAvailable).Capacity
 	ours = of(signal, ours, seen.Capacity)
-	if signal == pressure.AllocatableMemoryAvailable && len(ours) == 0 {
-		seen = node.KubeletAllocatable
-		copied = seen.Capacity < node.KubeletMemory.Capacity
-	}
 	kubelets, has := signal.Kubelets()
 	theirs := of(kubelets, kubelet.Thresholds, seen.Capacity)
 	if !has || seen.State != pressure.Known || len(ours) == 0 && (!copied || len(theirs) == 0) {

@@ -25,17 +25,14 @@ func soft(signal pressure.Signal, line pressure.Quantity, grace time.Duration) p
 	return pressure.Threshold{Signal: signal, Quantity: line, Grace: grace}
 }
 
-// calm is a node of 100 GiB of everything, half of it available by either measure.
-func calm() *kubeletconfig.Node {
+// calm is a node of 100 GiB of everything, half of it available, and 90 GiB for the pods.
+func calm() *pressure.Sample {
 	sample := &pressure.Sample{}
 	for i := range sample.Observations {
 		sample.Observations[i] = pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 100 * gi}
 	}
-	return &kubeletconfig.Node{
-		Sample:             sample,
-		KubeletMemory:      pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 100 * gi},
-		KubeletAllocatable: pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 90 * gi},
-	}
+	sample.Observations[pressure.AllocatableMemoryAvailable].Capacity = 90 * gi
+	return sample
 }
 
 func kubelet(thresholds ...pressure.Threshold) *kubeletconfig.Configuration {
@@ -58,7 +55,7 @@ type thresholds = []pressure.Threshold
 type comparison struct {
 	name         string
 	ours, theirs thresholds
-	change       func(*kubeletconfig.Node) // of a calm node; nil is none
+	change       func(allocatable *pressure.Observation) // of a calm node; nil is none
 	want         []finding
 	says         string // a part of the first one's sentence
 }
@@ -70,7 +67,7 @@ func compare(t *testing.T, tests []comparison) {
 			t.Parallel()
 			node := calm()
 			if test.change != nil {
-				test.change(node)
+				test.change(&node.Observations[pressure.AllocatableMemoryAvailable])
 			}
 			var got []finding
 			all := kubeletconfig.Compare(test.ours, kubelet(test.theirs...), node)
@@ -123,8 +120,8 @@ func TestTheCopyForTheLimitOfThePodsCgroup(t *testing.T) {
 	theirs := thresholds{hard(pressure.MemoryAvailable, pressure.Absolute(100*mi)), hard(signal, pressure.Absolute(100*mi))}
 	compare(t, []comparison{
 		{"evictd has none", nil, theirs, nil, first(signal), "evictd has no threshold there; write allocatableMemory.available: 200Mi"},
-		{"the cgroup has no limit", nil, theirs, func(n *kubeletconfig.Node) { n.KubeletAllocatable.State = pressure.Absent }, nil, ""},
-		{"the limit is all of the memory", nil, theirs, func(n *kubeletconfig.Node) { n.KubeletAllocatable.Capacity = 100 * gi }, nil, ""},
+		{"the cgroup has no limit", nil, theirs, func(seen *pressure.Observation) { seen.State = pressure.Absent }, nil, ""},
+		{"the limit is all of the memory", nil, theirs, func(seen *pressure.Observation) { seen.Capacity = 100 * gi }, nil, ""},
 		{"evictd's is above", thresholds{hard(signal, pressure.Fraction(.05))}, theirs, nil, nil, ""},
 		{"evictd's is below", thresholds{hard(signal, pressure.Absolute(50*mi))}, theirs, nil, first(signal), "evictd below 50.0Mi (hard); write a threshold above 100.0Mi"},
 	})
@@ -171,7 +168,7 @@ func TestUnknownSignalsAreNotCompared(t *testing.T) {
 	t.Parallel()
 	node := calm()
 	for _, state := range []pressure.State{pressure.Unknown, pressure.Absent} {
-		node.Sample.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: state}
+		node.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: state}
 		got := kubeletconfig.Compare([]pressure.Threshold{hard(pressure.NodeFSAvailable, pressure.Absolute(gi))},
 			kubelet(hard(pressure.NodeFSAvailable, pressure.Absolute(2*gi))), node)
 		if len(got) != 0 {
