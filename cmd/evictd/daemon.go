@@ -115,7 +115,7 @@ func (d *daemon) options(policy agent.Policy) agent.Options {
 		Recorder:   d.recorder,
 		Wake:       d.wakers.Wake(),
 		Acting:     d.acting.Changed(),
-		KubeletGap: kubeletGap(d.host.read),
+		KubeletGap: d.host.kubeletGap(),
 		Random:     rand.Float64,
 		OOMKills:   d.oomKills,
 		Held: func(uid string) *usage.Detail {

@@ -91,34 +91,23 @@ func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, no
 	return sample.Of(signal), sampler.Directory(signal)
 }
 
-// read reads signals of memory once, by the given definition. All are unknown where the source of
-// one cannot be opened.
-func (h *host) read(definition pressure.MemoryDefinition, signals ...pressure.Signal) pressure.Sample {
-	now := time.Now()
-	node, err := pressure.Open(pressure.Options{
-		HostRoot: h.flags.hostRoot, Kubepods: h.kubepods, MemoryAvailable: definition, Signals: signals,
-		// The kubelet's measure counts the kernel's per-CPU lists as available, far from a threshold too.
-		Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(1)}},
-	})
-	if err != nil {
-		return pressure.Sample{Time: now}
-	}
-	defer node.Close() //nolint:errcheck // only files that were read
-	return node.Sample(now)
-}
-
 // kubeletGap returns a function for the difference of memory.available between the kernel's definition and the
 // kubelet's, which is smaller, in bytes; 0 where one of the two cannot be read. It reads them at most once a second.
 // It is not safe for concurrent use.
-func kubeletGap(read func(pressure.MemoryDefinition, ...pressure.Signal) pressure.Sample) func(now time.Time) int64 {
+func (h *host) kubeletGap() func(now time.Time) int64 {
 	var bytes int64
 	var last time.Time
+	node, err := pressure.Open(pressure.Options{
+		HostRoot: h.flags.hostRoot, Signals: []pressure.Signal{pressure.MemoryAvailable, pressure.KubeletMemoryAvailable},
+		// The kubelet's measure counts the kernel's per-CPU lists as available, far from a threshold too.
+		Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(1)}},
+	})
 	return func(now time.Time) int64 {
-		if age := now.Sub(last); age >= 0 && age < time.Second {
+		if age := now.Sub(last); err != nil || age >= 0 && age < time.Second {
 			return bytes
 		}
 		bytes, last = 0, now
-		sample := read(pressure.Kernel, pressure.MemoryAvailable, pressure.KubeletMemoryAvailable)
+		sample := node.Sample(now)
 		ours, theirs := sample.Of(pressure.MemoryAvailable), sample.Of(pressure.KubeletMemoryAvailable)
 		if ours.State == pressure.Known && theirs.State == pressure.Known {
 			bytes = ours.Available - theirs.Available

@@ -1,7 +1,9 @@
 package main
 
 import (
-	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,30 +19,34 @@ import (
 // is 0 where one of them is unknown.
 func TestKubeletGap(t *testing.T) {
 	t.Parallel()
-	reads, cache, fault := 0, int64(300), error(nil)
-	gap := kubeletGap(func(pressure.MemoryDefinition, ...pressure.Signal) (sample pressure.Sample) {
-		reads++
-		sample.Observations[pressure.MemoryAvailable] = pressure.Observation{State: pressure.Known, Available: 1000, Capacity: 4000}
-		sample.Observations[pressure.KubeletMemoryAvailable] = pressure.Observation{State: pressure.Known, Available: 1000 - cache, Capacity: 4000}
-		if fault != nil {
-			sample.Observations[pressure.KubeletMemoryAvailable] = pressure.Observation{Err: fault}
-		}
-		return sample
-	})
-	start := time.Unix(1000, 0)
-	look := func(after time.Duration, want int64, wantReads int) {
-		t.Helper()
-		if got := gap(start.Add(after)); got != want || reads != wantReads {
-			t.Errorf("after %v: %d and %d reads, want %d and %d", after, got, reads, want, wantReads)
+	root := kernelfiletest.Tree{
+		"proc/meminfo": "MemTotal: 1000 kB\nMemAvailable: 500 kB\n", "sys/fs/cgroup/cgroup.controllers": "memory\n",
+	}.Plant(t)
+	uses := func(cache int) { // in place: the file stays open
+		stat := fmt.Sprintf("anon 512000\nfile %d\ninactive_file 0\n", cache)
+		if err := os.WriteFile(filepath.Join(root, "sys/fs/cgroup/memory.stat"), []byte(stat), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	look(0, 300, 1)
-	cache = 500
-	look(999*time.Millisecond, 300, 1)
-	look(time.Second, 500, 2)
-	look(-time.Minute, 500, 3) // the clock was set back
-	fault = errors.New("planted")
-	look(0, 0, 4)
+	if gap := (&host{flags: &runFlags{hostRoot: root}}).kubeletGap(); gap(time.Now()) != 0 {
+		t.Error("there is a gap to what is not there")
+	}
+	uses(300)
+	gap, start := (&host{flags: &runFlags{hostRoot: root}}).kubeletGap(), time.Unix(1000, 0)
+	look := func(after time.Duration, want int64) {
+		t.Helper()
+		if got := gap(start.Add(after)); got != want {
+			t.Errorf("after %v: %d, want %d", after, got, want)
+		}
+	}
+	look(0, 300)
+	uses(500)
+	look(999*time.Millisecond, 300)
+	look(time.Second, 500)
+	uses(700)
+	look(-time.Minute, 700) // the clock was set back
+	uses(-1)
+	look(0, 0)
 }
 
 // TestReadyOnlyWhereThePodsAre: evictd is not ready below a kubepods cgroup that has none of the
