@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"go.uber.org/zap"
-
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/checks"
@@ -58,9 +56,6 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 	defer checking.Wait()
 	apply := func(c *config.EvictdConfiguration) error {
 		err := d.putInForce(ctx, c)
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the program ends: neither in force nor refused
-		}
 		if err == nil {
 			checking.Go(func() { d.check(ctx, checks.Edit) }) // the next edit does not wait for the API server
 		}
@@ -90,14 +85,13 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	policy := d.policyOf(c)
 	d.pods.KeepLabels(c.LabelKeys())
 	if !d.agent.Reload(ctx, policy, sampler) {
-		return errors.Join(ctx.Err(), sampler.Close())
+		return nil // the program ends: neither in force nor refused
 	}
 	d.inForce.Store(c)
 	d.idle.Store(nil)
 	d.recorder.InForce(policy.Thresholds, true)
-	if err := d.host.sampler.Swap(sampler).Close(); err != nil {
-		d.logger.Warn("closing what was read", zap.Error(err)) // the configuration is in effect all the same
-	}
+	_ = d.sampler.Close() // only files that were read
+	d.sampler = sampler
 	return nil
 }
 

@@ -44,6 +44,7 @@ type daemon struct {
 	logger      *zap.Logger
 	clients     *clients
 	host        *host
+	sampler     *pressure.Node // the loop's, which an edit replaces
 	events      *record.Events
 	recorder    *record.Recorder
 	wakers      *pressure.Wakers
@@ -55,15 +56,19 @@ type daemon struct {
 	server      *httpd.Server
 }
 
-// build opens what can be opened and connects the parts. It starts only the queue of events.
+// build opens what can be opened and connects the parts. It starts only the queue of events. What is open is
+// closed with the process.
 func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (d *daemon, err error) {
-	d = &daemon{flags: flags, logger: logger}
+	d = &daemon{flags: flags, logger: logger, host: &host{flags: flags}}
 	d.inForce.Store(loaded)
 	// No client sends anything before the recorder exists.
 	if d.clients, err = newClients(flags, "", func(request string, code int) { d.recorder.APIError(request, code) }); err != nil {
 		return nil, err
 	}
-	if d.host, err = openHost(flags, loaded); err != nil {
+	if err = d.host.openPods(); err != nil {
+		return nil, err
+	}
+	if d.sampler, err = d.host.openSampler(loaded, 0); err != nil {
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
@@ -108,7 +113,7 @@ func (d *daemon) options(policy agent.Policy) agent.Options {
 	options := agent.Options{
 		Policy:     policy,
 		Self:       self(),
-		Sampler:    d.host.sampler.Load(),
+		Sampler:    d.sampler,
 		Pods:       d.pods,
 		Measure:    measure.Options{Cgroups: d.host.tree, Disk: disks, Images: disks, Fault: d.recorder.Failed},
 		Evictor:    evict.New(d.clients.Evicting.Core(), time.Now),
@@ -168,12 +173,6 @@ func (d *daemon) followWakers(ctx context.Context) error {
 		d.logger.Warn("closing the wake-ups", zap.Error(err))
 	}
 	return nil
-}
-
-func (d *daemon) close() {
-	if err := errors.Join(d.wakers.Close(), d.host.close()); err != nil {
-		d.logger.Warn("closing what was read", zap.Error(err))
-	}
 }
 
 // self returns this pod's identity from the downward API; the zero value outside a cluster.

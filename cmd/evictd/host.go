@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/evictd/evictd/internal/config"
@@ -20,21 +18,6 @@ type host struct {
 	flags    *runFlags
 	kubepods string
 	tree     *usage.Tree
-	sampler  atomic.Pointer[pressure.Node] // the loop's, which a reload replaces; nil in a command
-}
-
-// openHost finds the pods' cgroups and prepares to read the signals.
-func openHost(flags *runFlags, c *config.EvictdConfiguration) (*host, error) {
-	h := &host{flags: flags}
-	if err := h.openPods(); err != nil {
-		return nil, err
-	}
-	sampler, err := h.openSampler(c, 0)
-	if err != nil {
-		return nil, errors.Join(err, h.tree.Close())
-	}
-	h.sampler.Store(sampler)
-	return h, nil
 }
 
 // openPods finds and opens the pods' cgroups.
@@ -115,8 +98,6 @@ func (h *host) kubeletGap() func(now time.Time) int64 {
 		return bytes
 	}
 }
-
-func (h *host) close() error { return errors.Join(h.sampler.Load().Close(), h.tree.Close()) }
 
 // signalsOf returns the signals of the thresholds, in their order.
 func signalsOf(thresholds []pressure.Threshold) []pressure.Signal {

@@ -38,7 +38,6 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 	if err != nil {
 		return err
 	}
-	defer d.close()
 	if refused != nil {
 		d.noteIdle(refused)
 	}

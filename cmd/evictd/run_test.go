@@ -233,8 +233,7 @@ func flagsFor(t *testing.T, machine, server string) *runFlags {
 	}
 }
 
-// builtDaemon returns evictd with all its parts, none of which runs. It is closed with the
-// test.
+// builtDaemon returns evictd with all its parts, none of which runs.
 func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 	t.Helper()
 	loaded, err := flags.load()
@@ -246,7 +245,7 @@ func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.close)
+	t.Cleanup(func() { _ = d.wakers.Close() })
 	return d
 }
 
