@@ -121,7 +121,7 @@ func checkOnce(t *testing.T, kubeconfig string) (ends bool, fault string) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	logger := zap.New(core, zap.Hooks(func(zapcore.Entry) error { cancel(); return nil }))
 	d := &daemon{flags: flags, clients: clients, logger: logger}
-	if err := d.checkNode(ctx); err != nil {
+	if err := d.checkNode(ctx); err != nil && ctx.Err() == nil {
 		return true, err.Error()
 	}
 	lines := logged.All()

@@ -55,7 +55,7 @@ func (f *runFlags) inputs(c *config.EvictdConfiguration, h *host) *checks.Inputs
 // the Node was read.
 func (d *daemon) checkAtStart(ctx context.Context) error {
 	d.check(ctx, checks.Node)
-	if err := d.checkNode(ctx); err != nil {
+	if err := d.checkNode(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	select {

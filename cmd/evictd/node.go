@@ -30,28 +30,22 @@ func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error
 }
 
 // checkNode makes sure, once, that the node exists. It waits for an API
-// server that is not available yet: evictd may start before it, and evicts no pod until it
-// has received the node's pods.
+// server that is not available yet, or for the end of the context, which is its error then: evictd may start before
+// it, and evicts no pod until it has received the node's pods.
 func (d *daemon) checkNode(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
-	for {
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		node, err := d.clients.getNode(ctx, d.flags.nodeName)
 		switch {
 		case err == nil:
 			d.taints.Found(node)
-			return nil
-		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the end of the program is no fault
 		case evict.IsNotFound(err):
-			return err
+			return false, err
+		case ctx.Err() == nil:
+			d.logger.Warn("the node cannot be read; trying again", zap.Error(err))
 		}
-		d.logger.Warn("the node cannot be read; trying again", zap.Error(err))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(backoff.Step()):
-		}
-	}
+		return err == nil, nil
+	})
 }
 
 // defaultKubeletPort is the kubelet's port where the Node has none.
