@@ -58,7 +58,7 @@ type daemon struct {
 
 // build opens what can be opened and connects the parts. It starts only the queue of events. What is open is
 // closed with the process.
-func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (d *daemon, err error) {
+func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (d *daemon, err error) {
 	d = &daemon{flags: flags, logger: logger, host: &host{flags: flags}}
 	d.inForce.Store(loaded)
 	// No client sends anything before the recorder exists.
@@ -80,10 +80,13 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 		d.recorder.Wakeups(state)
 	}
 	d.agent = agent.New(d.options(policy))
-	d.server = httpd.New(registry, httpd.Options{
+	d.server, err = httpd.Listen(ctx, registry, httpd.Options{
 		Addr: flags.address, Live: func() error { return d.agent.Alive(time.Now()) }, Ready: d.ready,
 		Decisions: d.recorder.Decisions(), Status: status.Handler(d.status),
 	})
+	if err != nil {
+		return nil, fmt.Errorf("%w; name another address by --http-bind-address", err)
+	}
 	return d, nil
 }
 
@@ -135,9 +138,6 @@ func (d *daemon) options(policy agent.Policy) agent.Options {
 
 // run starts everything and ends when the context does or a part fails.
 func (d *daemon) run(ctx context.Context) error {
-	if err := d.server.Listen(ctx); err != nil {
-		return fmt.Errorf("%w; name another address by --http-bind-address", err)
-	}
 	d.logger.Info("started",
 		zap.String("version", version),
 		zap.String("revision", revision),

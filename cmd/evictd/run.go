@@ -34,7 +34,7 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 	if err != nil {
 		return err
 	}
-	d, err := build(flags, c, logger)
+	d, err := build(ctx, flags, c, logger)
 	if err != nil {
 		return err
 	}

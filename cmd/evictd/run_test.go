@@ -241,7 +241,7 @@ func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 		t.Fatal(err)
 	}
 	logger := record.NewLogger("info", "json", log)
-	d, err := build(flags, loaded, logger)
+	d, err := build(t.Context(), flags, loaded, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,10 +108,10 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	well := func() error { return nil }
-	server := httpd.New(prometheus.NewRegistry(), httpd.Options{
+	server, err := httpd.Listen(context.Background(), prometheus.NewRegistry(), httpd.Options{
 		Addr: "127.0.0.1:0", Decisions: http.HandlerFunc(list), Status: http.HandlerFunc(list), Live: well, Ready: well,
 	})
-	if err := server.Listen(context.Background()); err != nil {
+	if err != nil {
 		panic(err)
 	}
 	fmt.Println(server.Addr())

@@ -43,11 +43,17 @@ type Options struct {
 // Server serves evictd's pages.
 type Server struct {
 	server   *http.Server
-	listener net.Listener // nil before Listen
+	listener net.Listener
 }
 
-// New returns a server. It opens nothing; see [Server.Listen].
-func New(gatherer prometheus.Gatherer, options Options) *Server {
+// Listen returns a server that has opened its port, so that a port that is taken is known before anything else has
+// begun.
+func Listen(ctx context.Context, gatherer prometheus.Gatherer, options Options) (*Server, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", options.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", options.Addr, err)
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", limited(maxRequests, promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{})))
 	mux.Handle("GET /livez", limited(maxProbes, probe(options.Live)))
@@ -55,10 +61,10 @@ func New(gatherer prometheus.Gatherer, options Options) *Server {
 	mux.Handle("GET /debug/decisions", limited(maxRequests, options.Decisions))
 	mux.Handle("GET /debug/status", limited(maxDocuments, options.Status))
 	open := connections{by: map[string]int{}}
-	return &Server{server: &http.Server{
-		Addr: options.Addr, Handler: mux, MaxHeaderBytes: maxHeaderBytes, ConnState: open.changed,
+	return &Server{&http.Server{
+		Handler: mux, MaxHeaderBytes: maxHeaderBytes, ConnState: open.changed,
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-	}}
+	}, listener}, nil
 }
 
 // limited answers 503 while so many requests are being answered.
@@ -124,16 +130,6 @@ func (c *connections) changed(connection net.Conn, state http.ConnState) {
 	if n > 0 && (c.by[remote] > maxOfAddress || remote != local && c.all > maxConnections) {
 		_ = connection.Close()
 	}
-}
-
-// Listen opens the port, so that a port that is taken is known before anything
-// else has begun. It comes before all that follows.
-func (s *Server) Listen(ctx context.Context) (err error) {
-	var config net.ListenConfig
-	if s.listener, err = config.Listen(ctx, "tcp", s.server.Addr); err != nil {
-		return fmt.Errorf("listening on %s: %w", s.server.Addr, err)
-	}
-	return nil
 }
 
 // Addr returns the address that is listened on.

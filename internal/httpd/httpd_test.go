@@ -38,8 +38,8 @@ func serveWith(tb testing.TB, o httpd.Options) (url string, cancel context.Cance
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "evictd_test", Help: "For this test."})
 	up.Set(42)
 	registry.MustRegister(up)
-	server := httpd.New(registry, o)
-	if err := server.Listen(tb.Context()); err != nil {
+	server, err := httpd.Listen(tb.Context(), registry, o)
+	if err != nil {
 		tb.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(tb.Context())
