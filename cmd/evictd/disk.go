@@ -113,11 +113,7 @@ func (d *disk) kubeletClient(c *config.EvictdConfiguration) (*http.Client, error
 		credentials.Insecure = true
 		credentials.CAData, credentials.CAFile = nil, ""
 	}
-	transport, err := rest.TransportFor(credentials)
-	if err != nil {
-		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
-	}
-	return &http.Client{Transport: transport}, nil
+	return rest.HTTPClientFor(credentials)
 }
 
 // byFiles measures by the pods' files on the node. They are opened again when the configuration changes the
