@@ -16,6 +16,7 @@ import (
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/httpd"
@@ -101,7 +102,7 @@ func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
 		},
 	})
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d.events = record.NewEvents(d.clients.Telling.EventSink(), node)
+	d.events = record.NewEvents(apiclient.EventSink{Client: d.clients.Telling}, node)
 	reader := hostinfo.New(d.flags.hostRoot, func(err error) { d.recorder.Failed(record.SourceHost, err) })
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: node, Version: version, Now: time.Now, Host: reader, OOMKills: d.oomKills, WatchAge: d.pods.Age,
@@ -119,7 +120,7 @@ func (d *daemon) options(policy agent.Policy) agent.Options {
 		Sampler:    d.sampler,
 		Pods:       d.pods,
 		Measure:    measure.Options{Cgroups: d.host.tree, Disk: disks, Images: disks, Fault: d.recorder.Failed},
-		Evictor:    evict.New(d.clients.Evicting.Core(), time.Now),
+		Evictor:    evict.New(d.clients.Evicting, time.Now),
 		Recorder:   d.recorder,
 		Wake:       d.wakers.Wake(),
 		Acting:     d.acting.Changed(),

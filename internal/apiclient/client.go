@@ -14,9 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client sends requests for the kinds of objects that evictd uses.
+// Client sends any request of the core API, with clients for the kinds of objects that evictd uses.
 type Client struct {
-	core       rest.Interface
+	rest.Interface
+
 	parameters runtime.ParameterCodec
 }
 
@@ -38,39 +39,33 @@ func newClient(config *rest.Config, tell Failed) (*Client, error) {
 	return &Client{core, runtime.NewParameterCodec(scheme)}, err
 }
 
-// Core sends any request of the core API.
-func (c *Client) Core() rest.Interface { return c.core }
-
 func empty[T any]() *T { return new(T) }
 
 // Pods is the client of the pods of all namespaces.
 func (c *Client) Pods() *gentype.ClientWithList[*corev1.Pod, *corev1.PodList] {
-	return gentype.NewClientWithList("pods", c.core, c.parameters, metav1.NamespaceAll,
+	return gentype.NewClientWithList("pods", c, c.parameters, metav1.NamespaceAll,
 		empty[corev1.Pod], empty[corev1.PodList], gentype.PrefersProtobuf[*corev1.Pod]())
 }
 
 // ConfigMaps is the client of the ConfigMaps of a namespace.
 func (c *Client) ConfigMaps(namespace string) *gentype.ClientWithList[*corev1.ConfigMap, *corev1.ConfigMapList] {
-	return gentype.NewClientWithList("configmaps", c.core, c.parameters, namespace,
+	return gentype.NewClientWithList("configmaps", c, c.parameters, namespace,
 		empty[corev1.ConfigMap], empty[corev1.ConfigMapList], gentype.PrefersProtobuf[*corev1.ConfigMap]())
 }
 
 // Nodes is the client of nodes.
 func (c *Client) Nodes() *gentype.Client[*corev1.Node] {
-	return gentype.NewClient("nodes", c.core, c.parameters, metav1.NamespaceNone,
+	return gentype.NewClient("nodes", c, c.parameters, metav1.NamespaceNone,
 		empty[corev1.Node], gentype.PrefersProtobuf[*corev1.Node]())
 }
 
 // EventSink sends Events for client-go's queue of Events (tools/record), which passes no context:
 // only the client's timeout ends a request.
-type EventSink struct{ client *Client }
-
-// EventSink returns what sends Events.
-func (c *Client) EventSink() EventSink { return EventSink{c} }
+type EventSink struct{ *Client }
 
 // in is the client of the Events of a namespace. It sends JSON, as client-go's own sink does.
 func (s EventSink) in(namespace string) *gentype.Client[*corev1.Event] {
-	return gentype.NewClient("events", s.client.core, s.client.parameters, namespace, empty[corev1.Event])
+	return gentype.NewClient("events", s.Client, s.parameters, namespace, empty[corev1.Event])
 }
 
 // Create sends an Event to its namespace.

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"path"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/evictd/evictd/internal/record"
 )
 
@@ -14,28 +16,19 @@ import (
 type Failed func(request string, status int)
 
 // transport returns one that reports failures. It is below client-go, which retries some
-// of them without reporting them.
-func (f Failed) transport(inner http.RoundTripper) http.RoundTripper { return &counting{inner, f} }
-
-type counting struct {
-	inner http.RoundTripper
-	tell  Failed
+// of them without reporting them. A request whose context has ended is not a failure.
+func (f Failed) transport(inner http.RoundTripper) http.RoundTripper {
+	return promhttp.RoundTripperFunc(func(r *http.Request) (*http.Response, error) {
+		response, err := inner.RoundTrip(r)
+		switch {
+		case err != nil && !errors.Is(r.Context().Err(), context.Canceled):
+			f(kindOf(r), 0)
+		case err == nil && response.StatusCode >= http.StatusBadRequest:
+			f(kindOf(r), response.StatusCode)
+		}
+		return response, err
+	})
 }
-
-// RoundTrip sends a request. A request whose context has ended is not a failure.
-func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := c.inner.RoundTrip(r)
-	switch {
-	case err != nil && !errors.Is(r.Context().Err(), context.Canceled):
-		c.tell(kindOf(r), 0)
-	case err == nil && response.StatusCode >= http.StatusBadRequest:
-		c.tell(kindOf(r), response.StatusCode)
-	}
-	return response, err
-}
-
-// WrappedRoundTripper returns the transport below, which client-go looks for.
-func (c *counting) WrappedRoundTripper() http.RoundTripper { return c.inner }
 
 // kindOf returns the kind of a request. Namespaces and pods may have the names of resources.
 func kindOf(r *http.Request) string {

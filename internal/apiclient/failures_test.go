@@ -32,10 +32,10 @@ func (f *failures) tell(request string, status int) {
 
 // ask sends one request of each kind.
 func ask(ctx context.Context, c *Clients) {
-	evict.New(c.Evicting.Core(), time.Now).Evict(ctx, evict.Request{Namespace: "shop", Name: "web", UID: "u"})
+	evict.New(c.Evicting, time.Now).Evict(ctx, evict.Request{Namespace: "shop", Name: "web", UID: "u"})
 	_, _ = c.Watching.Pods().List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
 	_, _ = c.Watching.Pods().Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
-	_, _ = c.Telling.EventSink().Create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}) //nolint:contextcheck // as client-go's queue of Events, which passes none
+	_, _ = EventSink{c.Telling}.Create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}) //nolint:contextcheck // as client-go's queue of Events, which passes none
 	_, _ = c.Telling.Nodes().Get(ctx, "node-1", metav1.GetOptions{})
 	_, _ = c.Telling.Nodes().Patch(ctx, "node-1", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
 }

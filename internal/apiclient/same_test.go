@@ -39,7 +39,7 @@ func ours(t *testing.T, config *rest.Config) api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return api{c.Core(), c.Pods(), c.Nodes(), c.EventSink()}
+	return api{c, c.Pods(), c.Nodes(), EventSink{c}}
 }
 
 func clientsets(t *testing.T, config *rest.Config) api {
@@ -157,9 +157,9 @@ func TestLimitsOfTheClients(t *testing.T) {
 		timeout time.Duration
 		rate    float32 // 0 is none
 	}{"watching": {c.Watching, 0, rate}, "evicting": {c.Evicting, 0, 0}, "telling": {c.Telling, readTimeout, rate}} {
-		core, is := test.client.Core().(*rest.RESTClient)
+		core, is := test.client.Interface.(*rest.RESTClient)
 		if !is || core.Client.Timeout != test.timeout {
-			t.Fatalf("%s: %T, timeout %v", name, test.client.Core(), core.Client.Timeout)
+			t.Fatalf("%s: %T, timeout %v", name, test.client.Interface, core.Client.Timeout)
 		}
 		if limit := core.GetRateLimiter(); (limit != nil) != (test.rate > 0) || limit != nil && limit.QPS() != test.rate {
 			t.Errorf("%s: rate limit %v, want %v", name, limit, test.rate)

@@ -13,13 +13,14 @@ import (
 // sendTimeout bounds a request of [Client.Send].
 const sendTimeout = 10 * time.Second
 
-// Send sends a request once, and returns the answer's text. The path may have a query; body is JSON, "" for
+// Send sends a request once, and returns the answer's text, which is none of what was asked for where there is an
+// error. The path may have a query; body is JSON, "" for
 // none. It never tries again: a check that was not answered says so. The error has no URL, which helps no
 // administrator.
 func (c *Client) Send(ctx context.Context, method, path, body string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	request := c.core.Verb(method).RequestURI(path).MaxRetries(0).SetHeader("Content-Type", "application/json").Body([]byte(body))
+	request := c.Verb(method).RequestURI(path).MaxRetries(0).SetHeader("Content-Type", "application/json").Body([]byte(body))
 	if method == http.MethodPatch {
 		request.SetHeader("Content-Type", string(types.MergePatchType))
 	}
@@ -28,8 +29,6 @@ func (c *Client) Send(ctx context.Context, method, path, body string) ([]byte, e
 	if failed, wrapped := errors.AsType[*url.Error](err); wrapped {
 		err = failed.Err
 	}
-	if err != nil {
-		return nil, err
-	}
-	return result.Raw()
+	text, _ := result.Raw()
+	return text, err
 }
