@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,17 +49,11 @@ func (d *daemon) checkNode(ctx context.Context) error {
 	})
 }
 
-// defaultKubeletPort is the kubelet's port where the Node has none.
-const defaultKubeletPort = 10250
-
 // summaryURL returns the URL of the node's kubelet: at the address that the kubelet reported
 // to the pod (status.hostIP), or at the Node's where that is "", as outside of a cluster.
-// The port is the Node's.
+// The port is the Node's, or the kubelet's default where that has none.
 func summaryURL(node *corev1.Node, address string) (string, error) {
-	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
-	if port == 0 {
-		port = defaultKubeletPort
-	}
+	port := cmp.Or(node.Status.DaemonEndpoints.KubeletEndpoint.Port, 10250)
 	for _, one := range node.Status.Addresses {
 		if address == "" && one.Type == corev1.NodeInternalIP {
 			address = one.Address
