@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -95,17 +94,11 @@ func (f *runFlags) restConfig() (*rest.Config, error) {
 // readKubeconfig does what clientcmd.BuildConfigFromFlags does, but never looks elsewhere
 // for what the file lacks: client-go's own text suggests variables that evictd does not read.
 func readKubeconfig(path string) (*rest.Config, error) {
-	file, err := clientcmd.LoadFromFile(path)
-	if err == nil {
-		err = clientcmd.ResolveLocalPaths(file)
-	}
-	switch {
-	case runtime.IsNotRegisteredError(err):
-		return nil, errors.New("its kind is not Config of apiVersion v1")
-	case err != nil:
+	file, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: path}).Load()
+	if err != nil {
 		return nil, err
 	}
-	c, err := clientcmd.NewDefaultClientConfig(*file, &clientcmd.ConfigOverrides{}).ClientConfig()
+	c, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, fmt.Errorf("its current-context %q leads to no server", file.CurrentContext)
 	}
