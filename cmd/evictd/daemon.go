@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
@@ -83,7 +84,7 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	d.agent = agent.New(d.options(policy))
 	d.server, err = httpd.Listen(ctx, registry, httpd.Options{
 		Addr: flags.address, Live: func() error { return d.agent.Alive(time.Now()) }, Ready: d.ready,
-		Decisions: d.recorder.Decisions(), Status: status.Handler(d.status),
+		Decisions: func(*http.Request) (any, error) { return d.recorder.LastDecisions(), nil }, Status: d.status,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; name another address by --http-bind-address", err)
@@ -218,17 +219,19 @@ func (d *daemon) findsPods(pods []*nodepods.Pod) error {
 // oomKills returns the kernel's own count since boot.
 func (d *daemon) oomKills() (int64, error) { return pressure.OOMKills(d.flags.hostRoot) }
 
-// status returns the document of this evictd, for those who ask it.
-func (d *daemon) status(ctx context.Context, disk bool) (*status.Document, error) {
+// status returns the document of this evictd. With ?disk=true the pods' disk use is measured for it, unless that
+// was done a moment ago.
+func (d *daemon) status(r *http.Request) (any, error) {
 	if err := d.idles(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, loopTimeout, fmt.Errorf("no answer within %v", loopTimeout))
+	ctx, cancel := context.WithTimeoutCause(r.Context(), loopTimeout, fmt.Errorf("no answer within %v", loopTimeout))
 	defer cancel()
-	document, err := d.agent.Status(ctx, disk)
+	document, err := d.agent.Status(ctx, r.FormValue("disk") == "true")
 	if err != nil {
 		return nil, err
 	}
+	document.APIVersion, document.Kind = status.APIVersion, status.Kind
 	document.EvictdVersion, document.Revision, document.NodeName = version, revision, d.flags.nodeName
 	document.Configuration, document.Decisions = d.inForce.Load(), d.recorder.LastDecisions()
 	document.Rank(document.Short())

@@ -55,7 +55,7 @@ func askStatus(ctx context.Context, address string, disk bool) (*status.Document
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	d, err := fetch(ctx, "http://"+address+status.Path+"?disk="+strconv.FormatBool(disk))
+	d, err := fetch(ctx, "http://"+address+"/debug/status?disk="+strconv.FormatBool(disk))
 	if err != nil {
 		return nil, fmt.Errorf("asking evictd at %s: %w; run this in the pod of a running evictd, or name where it serves by --http-bind-address", address, err)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"os"
@@ -10,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evictd/evictd/internal/status"
+	"github.com/evictd/evictd/internal/httpd"
 )
 
 // listening serves the document of the worked example, and notes the queries.
@@ -61,9 +60,7 @@ func TestCommandsAskTheRunningEvictd(t *testing.T) {
 // Where evictd has no answer the command says what to do in one line.
 func TestCommandsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	busy := serving(t, status.Handler(func(context.Context, bool) (*status.Document, error) {
-		return nil, os.ErrDeadlineExceeded
-	}))
+	busy := serving(t, httpd.Page(func(*http.Request) (any, error) { return nil, os.ErrDeadlineExceeded }))
 	const want = "it answers 503: i/o timeout; run this in the pod"
 	for _, command := range []string{"rank", "status"} {
 		code, stdout, stderr := call(t, command, "--http-bind-address", strings.TrimPrefix(busy, "http://"))

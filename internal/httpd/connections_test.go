@@ -72,10 +72,10 @@ func TestFaultEachPageHasALimitOfRequests(t *testing.T) {
 	t.Parallel()
 	for page, most := range map[string]int{"/debug/decisions": 4, "/debug/status": 2} {
 		entered, leave := make(chan struct{}), make(chan struct{})
-		url, _, _ := serve(t, checks{}, func(w http.ResponseWriter, r *http.Request) {
+		url, _, _ := serve(t, checks{}, func(r *http.Request) (any, error) {
 			entered <- struct{}{}
 			<-leave
-			list(w, r)
+			return list(r)
 		})
 		answers := make(chan error, most)
 		for range most {
@@ -109,7 +109,7 @@ func TestMain(m *testing.M) {
 	}
 	well := func() error { return nil }
 	server, err := httpd.Listen(context.Background(), prometheus.NewRegistry(), httpd.Options{
-		Addr: "127.0.0.1:0", Decisions: http.HandlerFunc(list), Status: http.HandlerFunc(list), Live: well, Ready: well,
+		Addr: "127.0.0.1:0", Decisions: list, Status: list, Live: well, Ready: well,
 	})
 	if err != nil {
 		panic(err)

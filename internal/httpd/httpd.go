@@ -1,7 +1,9 @@
 package httpd
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -36,9 +38,12 @@ type Options struct {
 	Live func() error
 	// Ready returns why evictd could not decide anything now, or nil.
 	Ready func() error
-	// Decisions serves /debug/decisions, and Status /debug/status.
-	Decisions, Status http.Handler
+	// Decisions makes /debug/decisions, and Status /debug/status.
+	Decisions, Status Page
 }
+
+// Page makes what a page shows as JSON. An error is why there is nothing, and the page is 503 with it.
+type Page func(*http.Request) (any, error)
 
 // Server serves evictd's pages.
 type Server struct {
@@ -93,6 +98,24 @@ func probe(check func() error) http.Handler {
 		}
 		_, _ = fmt.Fprintln(w, text) // the prober has disconnected
 	})
+}
+
+// ServeHTTP answers with what the page shows.
+func (p Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	shown, err := p(r)
+	if err == nil {
+		err = encoder.Encode(shown)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text.Bytes()) // the reader has disconnected
 }
 
 // The pages are open to every pod of the cluster, and a connection holds 17 KiB: 3,000 idle ones would

@@ -22,7 +22,7 @@ type checks struct {
 }
 
 // serve runs a server with two probes, and with one handler of the two other pages, until the test ends and returns its URL.
-func serve(tb testing.TB, c checks, decisions http.HandlerFunc) (string, context.CancelFunc, <-chan error) {
+func serve(tb testing.TB, c checks, decisions httpd.Page) (string, context.CancelFunc, <-chan error) {
 	tb.Helper()
 	return serveWith(tb, httpd.Options{
 		Decisions: decisions, Status: decisions,
@@ -66,12 +66,13 @@ func ask(t *testing.T, method, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func list(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]\n") }
+func list(*http.Request) (any, error) { return []string{}, nil }
 
 func TestPages(t *testing.T) {
 	t.Parallel()
 	well, _, _ := serve(t, checks{}, list)
 	ill, _, _ := serve(t, checks{live: errors.New("no tick\nfor 31s"), ready: errors.New("pods not synced")}, list)
+	hung, _, _ := serve(t, checks{}, func(*http.Request) (any, error) { return nil, errors.New("the loop hangs") })
 	for _, test := range []struct {
 		base, method, path string
 		status             int
@@ -80,6 +81,7 @@ func TestPages(t *testing.T) {
 		{well, "GET", "/livez", 200, "ok\n"},
 		{well, "GET", "/readyz", 200, "ok\n"},
 		{well, "GET", "/debug/decisions", 200, "[]\n"},
+		{hung, "GET", "/debug/decisions", 503, "the loop hangs\n"},
 		{well, "GET", "/debug/status?signal=pid.available", 200, "[]\n"},
 		{well, "GET", "/metrics", 200, "evictd_test 42\n"},
 		{well, "HEAD", "/livez", 200, ""},
@@ -101,10 +103,10 @@ func TestPages(t *testing.T) {
 func TestRunFinishesWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	url, cancel, done := serve(t, checks{}, func(w http.ResponseWriter, r *http.Request) {
+	url, cancel, done := serve(t, checks{}, func(r *http.Request) (any, error) {
 		close(entered)
 		<-leave
-		list(w, r)
+		return list(r)
 	})
 	answered := make(chan string, 1)
 	go func() {
@@ -137,7 +139,7 @@ func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	url, cancel, done := serveWith(t, httpd.Options{
-		Decisions: http.HandlerFunc(list), Status: http.HandlerFunc(list), Ready: func() error { return nil },
+		Decisions: list, Status: list, Ready: func() error { return nil },
 		Live: func() error {
 			close(entered)
 			<-leave

@@ -2,7 +2,6 @@ package record
 
 import (
 	"encoding/json"
-	"net/http"
 	"slices"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -48,17 +47,4 @@ func (r *Recorder) LastDecisions() []json.RawMessage {
 		lines = append(lines, k.text)
 	}
 	return lines
-}
-
-// Decisions serves the last decisions as JSON, the newest first.
-func (r *Recorder) Decisions() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		text, err := json.MarshalIndent(r.LastDecisions(), "", "  ")
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(text, '\n')) // the reader has disconnected
-	})
 }

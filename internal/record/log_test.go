@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
@@ -24,11 +22,10 @@ import (
 
 func served(t *testing.T, r *rig) []map[string]any {
 	t.Helper()
-	answer := httptest.NewRecorder()
-	r.Decisions().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/debug/decisions", nil))
+	text, err := json.Marshal(r.LastDecisions())
 	var all []map[string]any
-	if err := json.Unmarshal(answer.Body.Bytes(), &all); err != nil {
-		t.Fatalf("/debug/decisions is no JSON array: %v\n%s", err, answer.Body)
+	if err = errors.Join(err, json.Unmarshal(text, &all)); err != nil {
+		t.Fatalf("what /debug/decisions shows is no JSON array: %v\n%s", err, text)
 	}
 	return all
 }

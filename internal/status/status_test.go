@@ -2,12 +2,9 @@ package status_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -187,31 +184,6 @@ func TestEachProtectionHasAdvice(t *testing.T) {
 	for _, protection := range ranktest.Protections(t, "../../pkg/rank/protect.go") {
 		if status.Advice(rank.Protection(protection)) == "" {
 			t.Errorf("%q has no advice", protection)
-		}
-	}
-}
-
-// TestHandler: a query is passed on, and a fault is a status and a sentence.
-func TestHandler(t *testing.T) {
-	t.Parallel()
-	handler := status.Handler(func(_ context.Context, disk bool) (*status.Document, error) {
-		if disk {
-			return full(t), nil
-		}
-		return nil, errors.New("the loop hangs")
-	})
-	for query, want := range map[string]struct {
-		code int
-		text string
-	}{
-		"":           {503, "the loop hangs\n"},
-		"?disk=true": {200, `"kind": "NodeStatus"`},
-		"?disk=yes":  {503, "the loop hangs\n"},
-	} {
-		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, status.Path+query, nil))
-		if answer.Code != want.code || !strings.Contains(answer.Body.String(), want.text) {
-			t.Errorf("%q: %d %q, want %d and %q", query, answer.Code, answer.Body, want.code, want.text)
 		}
 	}
 }
