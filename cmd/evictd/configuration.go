@@ -112,7 +112,7 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 			TaintNode:       c.TaintNode,
 		},
 		Transition:   c.EvictionPressureTransitionPeriod.Duration,
-		Acting:       func() acting.State { return d.actingBy(c) },
+		Acting:       func() acting.State { return d.acts(c) },
 		ImageReclaim: imageReclaimOf(kubelet),
 		Pacing:       pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
 		Limits: cooldown.Limits{
@@ -127,12 +127,7 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 	return policy
 }
 
-// actingBy returns whether evictd acts, by a configuration and by what is known now. Only the loop
-// asks, by the configuration that it has in force.
-func (d *daemon) actingBy(c *config.EvictdConfiguration) acting.State {
-	s := d.acting.Of(c.DryRun, d.flags.dryRun)
-	if !s.Reason.Unknown() {
-		d.actingKnown.Store(true)
-	}
-	return s
+// acts returns whether evictd acts, by a configuration and by what is known now.
+func (d *daemon) acts(c *config.EvictdConfiguration) acting.State {
+	return d.acting.Of(c.DryRun, d.flags.dryRun)
 }

@@ -40,22 +40,21 @@ const (
 
 // daemon is the object graph of `evictd run`.
 type daemon struct {
-	flags       *runFlags
-	inForce     atomic.Pointer[config.EvictdConfiguration]
-	idle        atomic.Pointer[error] // why no file is followed; nil once one was valid
-	logger      *zap.Logger
-	clients     *clients
-	host        *host
-	sampler     *pressure.Node // the loop's, which an edit replaces
-	events      *record.Events
-	recorder    *record.Recorder
-	wakers      *pressure.Wakers
-	pods        *nodepods.Pods
-	taints      *taint.Keeper
-	acting      *acting.Acting
-	actingKnown atomic.Bool // once it has been known whether evictd acts
-	agent       *agent.Agent
-	server      *httpd.Server
+	flags    *runFlags
+	inForce  atomic.Pointer[config.EvictdConfiguration]
+	idle     atomic.Pointer[error] // why no file is followed; nil once one was valid
+	logger   *zap.Logger
+	clients  *clients
+	host     *host
+	sampler  *pressure.Node // the loop's, which an edit replaces
+	events   *record.Events
+	recorder *record.Recorder
+	wakers   *pressure.Wakers
+	pods     *nodepods.Pods
+	taints   *taint.Keeper
+	acting   *acting.Acting
+	agent    *agent.Agent
+	server   *httpd.Server
 }
 
 // build opens what can be opened and connects the parts. It starts only the queue of events. What is open is
@@ -191,7 +190,7 @@ func self() nodepods.Self {
 // of them. What is not known later is no matter of the process, as where the API server fails.
 func (d *daemon) ready() error {
 	err := errors.Join(d.idles(), d.agent.Ready(), d.findsPods(d.pods.List()))
-	if !d.actingKnown.Load() {
+	if d.acts(d.inForce.Load()).Unanswered {
 		err = errors.Join(err, errors.New("it is not known yet whether evictd may act; its log says why if that lasts"))
 	}
 	return err

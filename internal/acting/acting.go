@@ -29,8 +29,9 @@ func (r Reason) Unknown() bool { return r == StopUnknown }
 
 // State is whether an agent acts. The zero State acts.
 type State struct {
-	// Reason is why it does not; [Acts] when it does.
-	Reason Reason
+	// Reason is why it does not; [Acts] when it does. Unanswered says that it is [StopUnknown], and was never known.
+	Reason     Reason
+	Unanswered bool
 	// Why is the reason in one clause; "" when it acts.
 	Why string
 	// Do is how to change that, in one clause; "" when it acts, when the state is intended, and

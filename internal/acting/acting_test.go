@@ -117,6 +117,9 @@ func TestNothingIsKnownAtTheStart(t *testing.T) {
 	t.Parallel()
 	a := New(&api{}, "evictd", time.Now)
 	want(t, a.Of(false, false), StopUnknown, "not known yet", "evictd/evictd-stop")
+	if !a.Of(false, false).Unanswered || a.Of(true, false).Unanswered {
+		t.Error("what was never known is not told from what is")
+	}
 	if do := a.Of(false, false).Do; do != "" {
 		t.Errorf("an answer that is awaited needs nothing to be done: %q", do)
 	}
@@ -221,6 +224,9 @@ func TestLastStateOfARefusedWatchEnds(t *testing.T) {
 		want(t, a.Of(false, false), Acts)
 		time.Sleep(10 * time.Second)
 		want(t, a.Of(false, false), StopUnknown, "may not watch")
+		if a.Of(false, false).Unanswered {
+			t.Error("it was known before")
+		}
 	})
 }
 

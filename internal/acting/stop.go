@@ -138,7 +138,7 @@ func (a *Acting) state() State {
 
 // unknown is the state while it is not known whether the ConfigMap exists.
 func (a *Acting) unknown() State {
-	unknown := State{Reason: StopUnknown, Why: "it is not known whether ConfigMap " + a.key + " exists"}
+	unknown := State{Reason: StopUnknown, Unanswered: !a.known, Why: "it is not known whether ConfigMap " + a.key + " exists"}
 	switch {
 	case a.fault == nil:
 		unknown.Why = "it is not known yet whether ConfigMap " + a.key + " exists"
