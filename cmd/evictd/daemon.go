@@ -28,7 +28,6 @@ import (
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/usage"
 )
 
 const (
@@ -127,11 +126,8 @@ func (d *daemon) options(policy agent.Policy) agent.Options {
 		KubeletGap: d.host.kubeletGap(),
 		Random:     rand.Float64,
 		OOMKills:   d.oomKills,
-		Held: func(uid string) *usage.Detail {
-			detail, _ := d.host.tree.Detail(uid) // nil where it cannot be read, for example because the pod has ended
-			return detail
-		},
-		Taints: d.taints,
+		Held:       d.host.tree.Detail,
+		Taints:     d.taints,
 	}
 	d.remember(&options)
 	return options

@@ -95,9 +95,9 @@ type Options struct {
 	// nothing to keep.
 	Memory     Memory
 	Remembered *State
-	// Held reads the details of a pod's cgroup, on the executor's goroutine; it returns nil when
+	// Held reads the details of a pod's cgroup, on the executor's goroutine; nil with an error when
 	// they are not known.
-	Held func(uid string) *usage.Detail
+	Held func(uid string) (*usage.Detail, error)
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
 }

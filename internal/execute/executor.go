@@ -53,9 +53,9 @@ type Options struct {
 	BeforeSend func(r *decide.InDoubt)
 	// Intent records a request that is about to be sent.
 	Intent func(d *decide.Decision, a *decide.Attempt)
-	// Held reads the details of a pod's cgroup, right after its eviction was accepted; nil when
+	// Held reads the details of a pod's cgroup, right after its eviction was accepted; nil with an error when
 	// they are not known. It is not called in a dry run.
-	Held func(uid string) *usage.Detail
+	Held func(uid string) (*usage.Detail, error)
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -191,7 +191,7 @@ func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressu
 	switch {
 	case !evicts:
 	case attempt.Result.Outcome.Accepted():
-		r.report.Held = r.options.Held(pod.UID)
+		r.report.Held, _ = r.options.Held(pod.UID) // unknown, for example, because the pod has ended
 	case attempt.Result.Outcome == evict.Unconfirmed:
 		r.report.InDoubt = r.inDoubt(attempt, expected)
 	}

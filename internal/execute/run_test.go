@@ -17,7 +17,7 @@ func TestHeldIsReadOfTheVictimAlone(t *testing.T) {
 	for _, dryRun := range []bool{false, true} {
 		e := newFake(func(f *fake) { f.answers = map[string]evict.Result{"first": {Outcome: evict.Denied}} })
 		options, detail := e.options(), &usage.Detail{}
-		options.Held = func(uid string) *usage.Detail { e.call("held " + uid); return detail }
+		options.Held = func(uid string) (*usage.Detail, error) { e.call("held " + uid); return detail, nil }
 		p := decide.Plan{Decision: decide.Decision{Time: time.Now(), DryRun: dryRun}, Candidates: []decide.Candidate{pod("first"), pod("next"), pod("last")}}
 		r := newRun(New(options), p, func() error { return nil })
 		r.carryOut(t.Context())

@@ -241,11 +241,11 @@ func (n *Node) Present(uid string) (bool, error) {
 	return there && !p.noCgroup, nil
 }
 
-func (n *Node) detailOf(uid string) *usage.Detail {
+func (n *Node) detailOf(uid string) (*usage.Detail, error) {
 	if n.detail == nil {
-		return nil
+		return nil, nil
 	}
-	return n.detail(uid)
+	return n.detail(uid), nil
 }
 
 func (n *Node) oomKills() (int64, error) {
