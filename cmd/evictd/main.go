@@ -24,9 +24,6 @@ const (
 // fault is the error of a command that has begun. All others are mistakes in the command line.
 type fault struct{ error }
 
-// Unwrap returns the error.
-func (f fault) Unwrap() error { return f.error }
-
 // errReported ends a command that has said itself what is wrong.
 var errReported = errors.New("the fault is reported")
 
