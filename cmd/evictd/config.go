@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/config"
 )
@@ -14,7 +13,9 @@ func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Check a configuration file, or print the defaults", Args: cobra.NoArgs, RunE: group}
 	validate := newCommand("validate FILE", "Check a configuration file: exit 0, or 1 with one fault a line", validateConfig)
 	validate.Args = cobra.ExactArgs(1)
-	cmd.AddCommand(validate, newCommand("defaults", "Print the full default configuration as YAML", printDefaults))
+	cmd.AddCommand(validate, newCommand("defaults", "Print the full default configuration as YAML", func(cmd *cobra.Command, _ []string) error {
+		return writeYAML(cmd.OutOrStdout(), config.Default())
+	}))
 	return cmd
 }
 
@@ -35,14 +36,5 @@ func validateConfig(cmd *cobra.Command, args []string) error {
 		cmd.PrintErrln("warning:", warning)
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", args[0])
-	return err
-}
-
-func printDefaults(cmd *cobra.Command, _ []string) error {
-	written, err := yaml.Marshal(config.Default())
-	if err != nil {
-		return err
-	}
-	_, err = cmd.OutOrStdout().Write(written)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 )
 
 // The output formats.
@@ -37,4 +38,13 @@ func writeJSON(w io.Writer, value any) error {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
+}
+
+// writeYAML writes a value as YAML.
+func writeYAML(w io.Writer, value any) error {
+	text, err := yaml.Marshal(value)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
 }

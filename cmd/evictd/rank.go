@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/status"
@@ -136,12 +135,7 @@ func (f *rankFlags) print(w io.Writer, d *status.Document) error {
 	case f.output == formatJSON:
 		return writeJSON(w, d.Ranking)
 	case f.output == formatYAML:
-		written, err := yaml.Marshal(d.Ranking)
-		if err != nil {
-			return fmt.Errorf("writing the ranking as YAML: %w", err)
-		}
-		_, err = w.Write(written)
-		return err
+		return writeYAML(w, d.Ranking)
 	default:
 		return d.Ranking.WriteTable(w, f.output == formatWide)
 	}
