@@ -293,7 +293,7 @@ func TestDoctorWithoutAnAPIServer(t *testing.T) {
 		"nothing listens":         {func(p *patient) { p.api.url = refusing() }, "no answer from the API server"},
 		"the credentials are old": {func(p *patient) { p.api.fails("/version", http.StatusUnauthorized) }, "does not accept the credentials"},
 		"something else answers":  {func(p *patient) { p.api.url = paging(t) }, "answers with a fault"},
-		"no credentials":          {func(p *patient) { p.flags = []string{"--kubeconfig="} }, "evictd does not run in a pod here"},
+		"no credentials":          {func(p *patient) { p.flags = []string{"--kubeconfig="} }, "outside of a pod name a --kubeconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -73,20 +73,16 @@ func (f *runFlags) origin() string {
 }
 
 // restConfig returns the credentials: the kubeconfig's, otherwise the pod's own.
-func (f *runFlags) restConfig() (*rest.Config, error) {
-	if f.kubeconfig != "" {
-		c, err := readKubeconfig(f.kubeconfig)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w; name a file that kubectl can use", f.origin(), err)
-		}
-		return c, nil
+func (f *runFlags) restConfig() (c *rest.Config, err error) {
+	fix := "outside of a pod name a --kubeconfig; a pod must not set automountServiceAccountToken to false"
+	if f.kubeconfig == "" {
+		c, err = rest.InClusterConfig()
+	} else {
+		fix = "name a file that kubectl can use"
+		c, err = readKubeconfig(f.kubeconfig)
 	}
-	c, err := rest.InClusterConfig()
-	switch {
-	case errors.Is(err, rest.ErrNotInCluster):
-		return nil, errors.New("looking for credentials: evictd does not run in a pod here; name a --kubeconfig")
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w; the pod must not set automountServiceAccountToken to false", f.origin(), err)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w; %s", f.origin(), err, fix)
 	}
 	return c, nil
 }
