@@ -13,10 +13,9 @@ import (
 // sendTimeout bounds a request of [Client.Send].
 const sendTimeout = 10 * time.Second
 
-// Send sends a request once, and returns the answer's text, which is none of what was asked for where there is an
-// error. The path may have a query; body is JSON, "" for
-// none. It never tries again: a check that was not answered says so. The error has no URL, which helps no
-// administrator.
+// Send sends a request once, and returns the answer's text; with an error that is not what was asked for. The path
+// may have a query; body is JSON, "" for none. It never tries again: a check that was not answered says so. The
+// error has no URL, which helps no administrator.
 func (c *Client) Send(ctx context.Context, method, path, body string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
