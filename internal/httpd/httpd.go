@@ -89,14 +89,11 @@ func limited(most int, page http.Handler) http.Handler {
 // probe answers 200, or 503 with the reason on one line.
 func probe(check func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		text := "ok"
 		if err := check(); err != nil {
-			text = strings.Join(strings.Fields(err.Error()), " ")
-			w.WriteHeader(http.StatusServiceUnavailable)
+			http.Error(w, strings.Join(strings.Fields(err.Error()), " "), http.StatusServiceUnavailable)
+			return
 		}
-		_, _ = fmt.Fprintln(w, text) // the prober has disconnected
+		_, _ = fmt.Fprintln(w, "ok") // the prober has disconnected
 	})
 }
 
