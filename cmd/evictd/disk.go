@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -95,14 +96,8 @@ func (d *disk) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.Unused
 		return measure.UnusedImages{}, err
 	}
 	bytes, err := nodepods.UnusedImages(node.Status.Images, pods)
-	if err != nil {
-		return measure.UnusedImages{}, fmt.Errorf("counting the images of node %s: %w", node.Name, err)
-	}
-	dedicated, err := d.imageFS(d.flags.hostRoot)
-	if err != nil {
-		return measure.UnusedImages{}, err
-	}
-	return measure.UnusedImages{Bytes: bytes, OnNodeFS: !dedicated}, nil
+	dedicated, unseen := d.imageFS(d.flags.hostRoot)
+	return measure.UnusedImages{Bytes: bytes, OnNodeFS: !dedicated}, cmp.Or(err, unseen)
 }
 
 // kubeletClient sends the agent's token only to a kubelet whose certificate is signed by the

@@ -61,7 +61,7 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 			d := newDisk(clients, flags, config.Default)
 			d.imageFS = func(string) (bool, error) { return test.dedicated, test.fault }
 			got, err := d.Unused(t.Context(), []*nodepods.Pod{nodepods.FromAPI(pod)})
-			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			if err == nil && got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.err)
 			}
 		})
