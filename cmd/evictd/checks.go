@@ -28,7 +28,7 @@ func ownNamespace() string { return cmp.Or(self().Namespace, "evictd") }
 // inputs returns what the checks of a running evictd look at, as `evictd run` with these flags and that
 // configuration would. A thing that cannot be read keeps nothing else from being read.
 func (f *runFlags) inputs(c *config.EvictdConfiguration, h *host) *checks.Inputs {
-	thresholds, _ := c.Thresholds() // it was validated
+	thresholds := c.Thresholds()
 	in := &checks.Inputs{
 		NodeName: f.nodeName, Namespace: ownNamespace(), HostRoot: f.hostRoot, StateDir: f.stateDir,
 		File: f.config, Configuration: c, KubeletNamed: f.kubeletConfig != "",

@@ -97,11 +97,10 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 
 // policyOf returns the policy of a configuration, with what the kubelet does on this node by its own.
 func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
-	thresholds, _ := c.Thresholds() // it was validated
 	kubelet, unknown := d.flags.readKubelet()
 	policy := agent.Policy{
 		Policy: decide.Policy{
-			Thresholds:      thresholds,
+			Thresholds:      c.Thresholds(),
 			MemoryAvailable: c.MemoryDefinition(),
 			Rules:           c.Rules(),
 			WithinRequests:  decide.WithinRequests(c.Protect.WithinRequests),

@@ -45,9 +45,9 @@ func (h *host) openSampler(c *config.EvictdConfiguration, wait time.Duration, si
 		Kubepods:        h.kubepods,
 		MemoryAvailable: c.MemoryDefinition(),
 		Signals:         signals,
+		Thresholds:      c.Thresholds(),
 		FilesystemWait:  wait,
 	}
-	options.Thresholds, _ = c.Thresholds() // it was validated
 	if len(signals) == 0 {
 		options.Signals = signalsOf(options.Thresholds)
 	}

@@ -118,7 +118,7 @@ func (in *Inputs) amounts(signal pressure.Signal, seen *pressure.Observation) st
 		text += fmt.Sprintf(" on the filesystem of %s (device %d)", directory, seen.Device)
 	}
 	parts := []string{text}
-	for _, t := range in.thresholds() {
+	for _, t := range in.Configuration.Thresholds() {
 		if t.Signal == signal {
 			parts = append(parts, strings.ToLower(t.Kind())+" threshold "+wording.Amount(signal, t.Quantity.Of(seen.Capacity)))
 		}
@@ -145,15 +145,10 @@ func podFiles(ctx context.Context, in *Inputs) Result {
 // withoutDisk is the result where the pods' disk use cannot be measured.
 func (in *Inputs) withoutDisk(err error, do string) Result {
 	result := degraded(oneLine(err), "what pods use of the disks is not known, and no pod is evicted for disk", do)
-	if slices.ContainsFunc(in.thresholds(), func(t pressure.Threshold) bool { return t.Signal.OnDisk() }) {
+	if slices.ContainsFunc(in.Configuration.Thresholds(), func(t pressure.Threshold) bool { return t.Signal.OnDisk() }) {
 		result.State = Missing
 	}
 	return result
-}
-
-func (in *Inputs) thresholds() []pressure.Threshold {
-	thresholds, _ := in.Configuration.Thresholds() // it was validated
-	return thresholds
 }
 
 func kubeletFile(_ context.Context, in *Inputs) Result {

@@ -30,20 +30,20 @@ const (
 )
 
 // Thresholds returns the thresholds that the configuration sets, hard before soft and then in the
-// order of the signals, without those that are switched off. The error names the values that cannot
-// be in force; a configuration that [Load] or [Parse] returned has none.
-func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
+// order of the signals, without those that are switched off. There are none where a value is at fault, as in no
+// configuration that [Load] or [Parse] returned.
+func (c *EvictdConfiguration) Thresholds() []pressure.Threshold {
 	f := &faults{}
 	lines := f.lines(c)
-	if err := f.err(); err != nil {
-		return nil, fmt.Errorf("reading thresholds: %w", err)
+	if f.err() != nil {
+		return nil
 	}
 	all := make([]pressure.Threshold, 0, len(lines))
 	for i := range lines {
 		all = append(all, lines[i].Threshold)
 	}
 	slices.SortStableFunc(all, HardFirst)
-	return all, nil
+	return all
 }
 
 // HardFirst orders thresholds by what is dealt with first.

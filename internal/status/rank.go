@@ -107,9 +107,8 @@ func (d *Document) signal(signal pressure.Signal) *Signal {
 
 // runsOut reports whether the node is near exhaustion of a signal by its last reading.
 func (d *Document) runsOut(signal pressure.Signal) bool {
-	thresholds, err := d.Configuration.Thresholds()
-	s := d.signal(signal)
-	if err != nil || s == nil || s.Available == nil || s.Capacity == nil {
+	thresholds, s := d.Configuration.Thresholds(), d.signal(signal)
+	if s == nil || s.Available == nil || s.Capacity == nil {
 		return false // what is not known makes no candidate
 	}
 	p, kubelets := pressure.Pressure{Observed: pressure.Observation{Available: *s.Available}}, int64(0)

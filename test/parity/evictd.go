@@ -64,9 +64,9 @@ type node struct {
 
 func newNode(state *State, ranker Ranker) (*node, error) {
 	c := state.configuration()
-	thresholds, err := c.Thresholds()
-	if err != nil {
-		return nil, fmt.Errorf("reading the thresholds: %w", err)
+	thresholds := c.Thresholds()
+	if thresholds == nil {
+		return nil, fmt.Errorf("the thresholds are at fault: %+v", state.Thresholds)
 	}
 	n := &node{state: state, thresholds: thresholds, definition: c.MemoryDefinition(), rules: c.Rules(), rank: ranker}
 	asked := [pressure.SignalCount]bool{}

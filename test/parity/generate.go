@@ -163,10 +163,7 @@ func (g *generator) protect() Protect {
 
 // readings returns readings of the node, close to the thresholds.
 func (g *generator) readings(s *State) []Reading {
-	thresholds, err := s.configuration().Thresholds()
-	if err != nil {
-		thresholds = nil // Compare reports what is wrong with them
-	}
+	thresholds := s.configuration().Thresholds()
 	readings := make([]Reading, 1+g.IntN(5))
 	capacity := map[string]int64{}
 	for i := range readings {

@@ -100,7 +100,7 @@ func (t *Thresholds) evictd() ([]pressure.Threshold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Thresholds()
+	return c.Thresholds(), nil
 }
 
 // meaning compares the meaning of an accepted configuration for both.
