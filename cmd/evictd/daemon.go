@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
@@ -80,9 +81,12 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 		d.recorder.Wakeups(state)
 	}
 	d.agent = agent.New(d.options(policy))
-	d.server, err = httpd.Listen(ctx, registry, httpd.Options{
-		Addr: flags.address, Live: func() error { return d.agent.Alive(time.Now()) }, Ready: d.ready,
-		Decisions: func(*http.Request) (any, error) { return d.recorder.LastDecisions(), nil }, Status: d.status,
+	d.server, err = httpd.Listen(ctx, flags.address, map[string]http.Handler{
+		"GET /metrics":         promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		"GET /livez":           httpd.Probe(func() error { return d.agent.Alive(time.Now()) }),
+		"GET /readyz":          httpd.Probe(d.ready),
+		"GET /debug/decisions": httpd.Page(func(*http.Request) (any, error) { return d.recorder.LastDecisions(), nil }),
+		"GET /debug/status":    httpd.Page(d.status),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; name another address by --http-bind-address", err)

@@ -1,3 +1,5 @@
+// Package httpd serves a node agent's pages over HTTP: metrics, probes and documents. It serves no profiles and no
+// way to change anything, and no client takes its memory or keeps the kubelet's probes out.
 package httpd
 
 import (
@@ -10,9 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 const (
@@ -22,28 +21,15 @@ const (
 	// shutdownTimeout is how long answers that are under way may still take.
 	shutdownTimeout = 3 * time.Second
 	maxHeaderBytes  = 16 << 10
-	// maxRequests is how many requests of one page may be answered at once; more get 503. A probe is
-	// answered at once, and many may come together.
+	// maxRequests is how many requests of one page may be answered at once; more get 503. A page may take a MiB.
 	maxRequests = 4
-	maxProbes   = 32
-	// maxDocuments is lower: such a page may take a MiB.
-	maxDocuments = 2
 )
-
-// Options are the server's settings; every field is required.
-type Options struct {
-	// Addr is the host and port to listen on; port 0 takes any that is free.
-	Addr string
-	// Live returns why the process should be started again, or nil.
-	Live func() error
-	// Ready returns why evictd could not decide anything now, or nil.
-	Ready func() error
-	// Decisions makes /debug/decisions, and Status /debug/status.
-	Decisions, Status Page
-}
 
 // Page makes what a page shows as JSON. An error is why there is nothing, and the page is 503 with it.
 type Page func(*http.Request) (any, error)
+
+// Probe returns why its page is 503, or nil.
+type Probe func() error
 
 // Server serves evictd's pages.
 type Server struct {
@@ -51,20 +37,22 @@ type Server struct {
 	listener net.Listener
 }
 
-// Listen returns a server that has opened its port, so that a port that is taken is known before anything else has
-// begun.
-func Listen(ctx context.Context, gatherer prometheus.Gatherer, options Options) (*Server, error) {
+// Listen returns a server of these pages, by their patterns as of [http.ServeMux]. It has opened its port, so that one
+// that is taken is known before anything else has begun. Each page answers few requests at once, but for a [Probe],
+// which has its answer at once.
+func Listen(ctx context.Context, address string, pages map[string]http.Handler) (*Server, error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", options.Addr)
+	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", options.Addr, err)
+		return nil, fmt.Errorf("listening on %s: %w", address, err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", limited(maxRequests, promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{})))
-	mux.Handle("GET /livez", limited(maxProbes, probe(options.Live)))
-	mux.Handle("GET /readyz", limited(maxProbes, probe(options.Ready)))
-	mux.Handle("GET /debug/decisions", limited(maxRequests, options.Decisions))
-	mux.Handle("GET /debug/status", limited(maxDocuments, options.Status))
+	for pattern, page := range pages {
+		if _, many := page.(Probe); !many {
+			page = limited(page)
+		}
+		mux.Handle(pattern, page)
+	}
 	open := connections{by: map[string]int{}}
 	return &Server{&http.Server{
 		Handler: mux, MaxHeaderBytes: maxHeaderBytes, ConnState: open.changed,
@@ -73,8 +61,8 @@ func Listen(ctx context.Context, gatherer prometheus.Gatherer, options Options) 
 }
 
 // limited answers 503 while so many requests are being answered.
-func limited(most int, page http.Handler) http.Handler {
-	places := make(chan struct{}, most)
+func limited(page http.Handler) http.Handler {
+	places := make(chan struct{}, maxRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case places <- struct{}{}:
@@ -86,15 +74,13 @@ func limited(most int, page http.Handler) http.Handler {
 	})
 }
 
-// probe answers 200, or 503 with the reason on one line.
-func probe(check func() error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if err := check(); err != nil {
-			http.Error(w, strings.Join(strings.Fields(err.Error()), " "), http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = fmt.Fprintln(w, "ok") // the prober has disconnected
-	})
+// ServeHTTP answers 200, or 503 with the reason on one line.
+func (p Probe) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if err := p(); err != nil {
+		http.Error(w, strings.Join(strings.Fields(err.Error()), " "), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ok") // the prober has disconnected
 }
 
 // ServeHTTP answers with what the page shows.

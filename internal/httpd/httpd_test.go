@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/evictd/evictd/internal/httpd"
 )
 
@@ -24,21 +22,14 @@ type checks struct {
 // serve runs a server with two probes, and with one handler of the two other pages, until the test ends and returns its URL.
 func serve(tb testing.TB, c checks, decisions httpd.Page) (string, context.CancelFunc, <-chan error) {
 	tb.Helper()
-	return serveWith(tb, httpd.Options{
-		Decisions: decisions, Status: decisions,
-		Live:  func() error { return c.live },
-		Ready: func() error { return c.ready },
-	})
+	return serveWith(tb, func() error { return c.live }, func() error { return c.ready }, decisions)
 }
 
-func serveWith(tb testing.TB, o httpd.Options) (url string, cancel context.CancelFunc, done <-chan error) {
+func serveWith(tb testing.TB, live, ready httpd.Probe, page httpd.Page) (url string, cancel context.CancelFunc, done <-chan error) {
 	tb.Helper()
-	o.Addr = "127.0.0.1:0"
-	registry := prometheus.NewRegistry()
-	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "evictd_test", Help: "For this test."})
-	up.Set(42)
-	registry.MustRegister(up)
-	server, err := httpd.Listen(tb.Context(), registry, o)
+	server, err := httpd.Listen(tb.Context(), "127.0.0.1:0", map[string]http.Handler{
+		"GET /livez": live, "GET /readyz": ready, "GET /debug/decisions": page, "GET /debug/status": page,
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -83,11 +74,10 @@ func TestPages(t *testing.T) {
 		{well, "GET", "/debug/decisions", 200, "[]\n"},
 		{hung, "GET", "/debug/decisions", 503, "the loop hangs\n"},
 		{well, "GET", "/debug/status?signal=pid.available", 200, "[]\n"},
-		{well, "GET", "/metrics", 200, "evictd_test 42\n"},
 		{well, "HEAD", "/livez", 200, ""},
 		{ill, "GET", "/livez", 503, "no tick for 31s\n"},
 		{ill, "GET", "/readyz", 503, "pods not synced\n"},
-		{ill, "GET", "/metrics", 200, "evictd_test 42\n"},
+		{ill, "GET", "/debug/status", 200, "[]\n"},
 		{well, "GET", "/", 404, ""},
 		{well, "GET", "/debug/pprof/", 404, ""},
 		{well, "GET", "/debug/decisions/1", 404, ""},
@@ -138,14 +128,11 @@ func TestRunFinishesWhatIsUnderWay(t *testing.T) {
 func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	url, cancel, done := serveWith(t, httpd.Options{
-		Decisions: list, Status: list, Ready: func() error { return nil },
-		Live: func() error {
-			close(entered)
-			<-leave
-			return errors.New("the first tick hangs")
-		},
-	})
+	url, cancel, done := serveWith(t, func() error {
+		close(entered)
+		<-leave
+		return errors.New("the first tick hangs")
+	}, func() error { return nil }, list)
 	type answer struct {
 		status int
 		body   string
@@ -156,7 +143,7 @@ func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 		live <- answer{status, body}
 	}()
 	<-entered
-	for _, path := range []string{"/readyz", "/metrics", "/debug/decisions"} {
+	for _, path := range []string{"/readyz", "/debug/decisions"} {
 		if status, _ := ask(t, http.MethodGet, url+path); status != http.StatusOK {
 			t.Errorf("%s = %d while /livez hangs", path, status)
 		}
