@@ -10,9 +10,6 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// cgroupMount is where cgroups are mounted on the host.
-const cgroupMount = "/sys/fs/cgroup"
-
 // host reads the machine.
 type host struct {
 	flags    *runFlags
@@ -22,7 +19,7 @@ type host struct {
 
 // openPods finds and opens the pods' cgroups.
 func (h *host) openPods() (err error) {
-	mount := h.flags.host(cgroupMount)
+	mount := h.flags.host("/sys/fs/cgroup")
 	if h.kubepods = h.flags.kubepods; h.kubepods == "" {
 		if h.kubepods, err = usage.FindKubepods(mount, self().UID); err != nil {
 			return h.flags.notThere(fmt.Errorf("finding the pods' cgroup: %w", err))
@@ -33,9 +30,6 @@ func (h *host) openPods() (err error) {
 	}
 	return nil
 }
-
-// commandWait is how long the sample of a command waits for a filesystem: it holds up no loop.
-const commandWait = 10 * time.Second
 
 // openSampler prepares to read signals, by default those with thresholds. Wait is for filesystems; 0 is that of a
 // loop.
@@ -65,7 +59,7 @@ func (h *host) openSampler(c *config.EvictdConfiguration, wait time.Duration, si
 // observe reads one signal, and returns the directory whose filesystem was read, "" for other
 // signals. A signal that cannot be prepared is unknown.
 func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, now time.Time) (seen pressure.Observation, directory string) {
-	sampler, err := h.openSampler(c, commandWait, signal)
+	sampler, err := h.openSampler(c, 10*time.Second, signal) // it holds up no loop
 	if err != nil {
 		return pressure.Observation{State: pressure.Unknown, Err: err}, ""
 	}
