@@ -6,7 +6,6 @@ package apiclient
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"time"
 
@@ -36,7 +35,7 @@ type Clients struct {
 
 // New makes the clients with the credentials of base, which it changes: the token file is
 // re-read as soon as the API server rejects its previous content. They report failed requests
-// to tell; nil reports none.
+// to tell; nil reports none. With an error they cannot be used.
 func New(base *rest.Config, tell Failed) (*Clients, error) {
 	lostConnection()
 	followToken(base)
@@ -45,10 +44,7 @@ func New(base *rest.Config, tell Failed) (*Clients, error) {
 	watching, err := newClient(watches, tell)
 	evicting, fault := newClient(evictions, tell)
 	telling, bad := newClient(others, tell)
-	if err = cmp.Or(err, fault, bad); err != nil { // all have one configuration
-		return nil, fmt.Errorf("building the clients of the API server: %w", err)
-	}
-	return &Clients{watching, evicting, telling}, nil
+	return &Clients{watching, evicting, telling}, cmp.Or(err, fault, bad) // all have one configuration
 }
 
 // lostConnection sets after how many seconds of silence client-go pings the API server, and
