@@ -36,7 +36,14 @@ func (f *runFlags) inputs(c *config.EvictdConfiguration, h *host) *checks.Inputs
 		Sample:  pressure.Sample{Time: time.Now()}, Directories: map[pressure.Signal]string{},
 	}
 	for _, signal := range append(in.Signals, pressure.AllocatableMemoryAvailable) { // which the kubelet has by itself
-		in.Sample.Observations[signal], in.Directories[signal] = h.observe(c, signal, in.Sample.Time)
+		sampler, err := h.openSampler(c, 10*time.Second, signal) // alone, and it holds up no loop
+		if err != nil {
+			in.Sample.Observations[signal].Err = err
+			continue
+		}
+		sample := sampler.Sample(in.Sample.Time)
+		in.Sample.Observations[signal], in.Directories[signal] = sample.Of(signal), sampler.Directory(signal)
+		_ = sampler.Close() // only files that were read
 	}
 	if in.Kubelet, in.NoKubelet = f.readKubelet(); in.NoKubelet == nil && len(thresholds) > 0 {
 		in.Compared = kubeletconfig.Compare(thresholds, in.Kubelet, &in.Sample)

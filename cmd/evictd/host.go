@@ -56,18 +56,6 @@ func (h *host) openSampler(c *config.EvictdConfiguration, wait time.Duration, si
 	return sampler, nil
 }
 
-// observe reads one signal, and returns the directory whose filesystem was read, "" for other
-// signals. A signal that cannot be prepared is unknown.
-func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, now time.Time) (seen pressure.Observation, directory string) {
-	sampler, err := h.openSampler(c, 10*time.Second, signal) // it holds up no loop
-	if err != nil {
-		return pressure.Observation{State: pressure.Unknown, Err: err}, ""
-	}
-	defer sampler.Close() //nolint:errcheck // only files that were read
-	sample := sampler.Sample(now)
-	return sample.Of(signal), sampler.Directory(signal)
-}
-
 // kubeletGap returns a function for the difference of memory.available between the kernel's definition and the
 // kubelet's, which is smaller, in bytes; 0 where one of the two cannot be read. It reads them at most once a second.
 // It is not safe for concurrent use.
