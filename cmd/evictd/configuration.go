@@ -14,6 +14,8 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -98,6 +100,10 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 // policyOf returns the policy of a configuration, with what the kubelet does on this node by its own.
 func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 	kubelet, unknown := d.flags.readKubelet()
+	if unknown != nil {
+		kubelet = kubeletconfig.Default() // of images; when it evicts is not known then
+	}
+	hard := slices.DeleteFunc(kubelet.Thresholds, func(t pressure.Threshold) bool { return !t.Hard })
 	policy := agent.Policy{
 		Policy: decide.Policy{
 			Thresholds:      c.Thresholds(),
@@ -112,7 +118,7 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 		},
 		Transition:   c.EvictionPressureTransitionPeriod.Duration,
 		Acting:       func() acting.State { return d.acts(c) },
-		ImageReclaim: imageReclaimOf(kubelet),
+		ImageReclaim: measure.ImageReclaim{Hard: hard, Collection: kubelet.ImageCollection},
 		Pacing:       pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
 		Limits: cooldown.Limits{
 			PerMinute:       int(c.Limits.EvictionsPerMinute),
@@ -121,7 +127,7 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 		},
 	}
 	if unknown == nil {
-		policy.KubeletHard = slices.DeleteFunc(kubelet.Thresholds, func(t pressure.Threshold) bool { return !t.Hard })
+		policy.KubeletHard = hard
 	}
 	return policy
 }

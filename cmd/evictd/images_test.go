@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -70,38 +72,39 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 
 func TestWhenTheKubeletRemovesImages(t *testing.T) {
 	t.Parallel()
-	const capacity = 100_000
-	of := func(r measure.ImageReclaim) [3]int64 {
-		return [3]int64{r.NodeFS.Of(capacity), r.ImageFS.Of(capacity), r.Collection.Of(capacity)}
-	}
-	hard := func(signal pressure.Signal, n int64) pressure.Threshold {
-		return pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(n), Hard: true}
-	}
 	for name, test := range map[string]struct {
-		kubelet *kubeletconfig.Configuration
-		want    [3]int64
+		file string
+		want []string // its hard thresholds that count, and where its collection begins
 	}{
-		"not known, so the kubelet's defaults": {nil, [3]int64{10_000, 15_000, 16_000}},
-		"what its file says": {&kubeletconfig.Configuration{
-			Thresholds: []pressure.Threshold{
-				hard(pressure.NodeFSAvailable, 5), hard(pressure.ImageFSAvailable, 6), hard(pressure.MemoryAvailable, 7),
-				{Signal: pressure.ImageFSAvailable, Quantity: pressure.Absolute(50)}, // soft
-			},
-			ImageCollection: pressure.Fraction(.26),
-		}, [3]int64{5, 6, 26_000}},
-		"it removes none": {&kubeletconfig.Configuration{}, [3]int64{}},
+		"not known, so the kubelet's defaults": {"", []string{"nodefs.available 10%", "imagefs.available 15%", "collection 16%"}},
+		"what its file says": {
+			kubeletFile("1Gi, nodefs.available: 5%") + "evictionSoft: {imagefs.available: 50%}\nevictionSoftGracePeriod: {imagefs.available: 1m}\nimageGCHighThresholdPercent: 75\n",
+			[]string{"nodefs.available 5%", "collection 26%"},
+		},
+		"it removes none": {kubeletFile("1Gi") + "imageGCHighThresholdPercent: 100\n", []string{"collection 0%"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := of(imageReclaimOf(test.kubelet))
-			// A share is a float32 in the kubelet, and may differ by one byte.
-			for i := range got {
-				if got[i] == test.want[i]-1 {
-					got[i]++
+			root := t.TempDir()
+			if test.file != "" {
+				kernelfiletest.Put(t, filepath.Join(root, "var/lib/kubelet/config.yaml"), test.file)
+			}
+			policy := (&daemon{flags: &runFlags{hostRoot: root}}).policyOf(config.Default())
+			percent := func(name string, q pressure.Quantity) string {
+				return fmt.Sprintf("%s %d%%", name, (q.Of(100_000)+1)/1000)
+			}
+			var got []string
+			for _, line := range policy.ImageReclaim.Hard {
+				if line.Signal.OnDisk() && line.Signal.Kind() == pressure.SpaceKind {
+					got = append(got, percent(line.Signal.String(), line.Quantity))
 				}
 			}
+			got = append(got, percent("collection", policy.ImageReclaim.Collection))
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("nodefs, imagefs, collection (-want +got):\n%s", diff)
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if known := policy.KubeletHard != nil; known != (test.file != "") {
+				t.Errorf("the kubelet's thresholds are known: %v", known)
 			}
 		})
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/evictd/evictd/internal/kubeletconfig"
-	"github.com/evictd/evictd/internal/measure"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // kubeletConfigPlaces returns where kubelets have their configuration, files and then directories
@@ -60,21 +58,4 @@ func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 		unread = append(unread, fmt.Sprintf("none of %s is there", strings.Join(kubeletConfigPlaces(), ", ")))
 	}
 	return nil, fmt.Errorf("%s; to have the two compared, mount the file or the directory and name it by --kubelet-config", strings.Join(unread, "; "))
-}
-
-// imageReclaimOf returns when the kubelet removes unused images, by its configuration; nil
-// is an unknown configuration, for which the kubelet's defaults apply.
-func imageReclaimOf(kubelet *kubeletconfig.Configuration) measure.ImageReclaim {
-	if kubelet == nil {
-		kubelet = kubeletconfig.Default()
-	}
-	var hard [pressure.SignalCount]pressure.Quantity
-	for _, t := range kubelet.Thresholds {
-		if t.Hard {
-			hard[t.Signal] = t.Quantity
-		}
-	}
-	return measure.ImageReclaim{
-		NodeFS: hard[pressure.NodeFSAvailable], ImageFS: hard[pressure.ImageFSAvailable], Collection: kubelet.ImageCollection,
-	}
 }

@@ -29,9 +29,9 @@ type Images interface {
 // ImageReclaim says when the kubelet removes unused images, by what is available. The zero
 // value is a kubelet that never does, and no pod waits for it.
 type ImageReclaim struct {
-	// NodeFS and ImageFS are its hard thresholds of nodefs.available and imagefs.available;
-	// zero where it has none. On a node with one filesystem the higher one counts.
-	NodeFS, ImageFS pressure.Quantity
+	// Hard are its hard thresholds, of which those of imagefs.available and, on a node with one filesystem,
+	// nodefs.available count; the higher one of two.
+	Hard []pressure.Threshold
 	// Collection is where it begins to collect images every five minutes; zero is never.
 	Collection pressure.Quantity
 }
@@ -103,9 +103,10 @@ func (b *belowLine) follow(p *pressure.Pressure, line int64, incident string) {
 // may take for that; 0 when it never does.
 func (c *imageCount) line(p *pressure.Pressure) (line int64, within time.Duration) {
 	by, capacity := &c.reclaim, p.Observed.Capacity
-	line = by.ImageFS.Of(capacity)
-	if c.known.Figures.OnNodeFS {
-		line = max(line, by.NodeFS.Of(capacity))
+	for _, t := range by.Hard {
+		if t.Signal == pressure.ImageFSAvailable || t.Signal == pressure.NodeFSAvailable && c.known.Figures.OnNodeFS {
+			line = max(line, t.Quantity.Of(capacity))
+		}
 	}
 	if line > 0 {
 		return line, decide.ImagesWait

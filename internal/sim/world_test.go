@@ -337,7 +337,10 @@ func (n *world) untilExhaustion() {
 
 // reclaim is what the kubelet removes of images: below 15 % of imagefs and 10 % of nodefs.
 func reclaim() measure.ImageReclaim {
-	return measure.ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
+	return measure.ImageReclaim{Hard: []pressure.Threshold{
+		{Signal: pressure.NodeFSAvailable, Quantity: pressure.Fraction(0.10), Hard: true},
+		{Signal: pressure.ImageFSAvailable, Quantity: pressure.Fraction(0.15), Hard: true},
+	}}
 }
 
 // churn runs a pod of so many MiB each period, which terminates at once and ends when the node's pods do. The
