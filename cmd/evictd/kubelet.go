@@ -39,8 +39,7 @@ func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 	var first *kubeletconfig.Configuration
 	var unread []string
 	for _, path := range kubeletConfigPlaces() {
-		read, err := kubeletconfig.Read(f.host(path))
-		switch {
+		switch read, err := kubeletconfig.Read(f.host(path)); {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			unread = append(unread, err.Error())
@@ -50,12 +49,13 @@ func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 			unread = append(unread, strings.Join(read.Files, ", ")+" is there too and not read")
 		}
 	}
-	if first != nil {
+	switch {
+	case first != nil:
 		first.Unread = append(first.Unread, unread...)
 		return first, nil
+	case len(unread) > 0:
+		return nil, errors.New(strings.Join(unread, "; "))
+	default:
+		return nil, fmt.Errorf("none of %s is there", strings.Join(kubeletConfigPlaces(), ", "))
 	}
-	if len(unread) == 0 {
-		unread = append(unread, fmt.Sprintf("none of %s is there", strings.Join(kubeletConfigPlaces(), ", ")))
-	}
-	return nil, fmt.Errorf("%s; to have the two compared, mount the file or the directory and name it by --kubelet-config", strings.Join(unread, "; "))
 }
