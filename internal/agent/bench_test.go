@@ -104,7 +104,6 @@ func (*silence) Ledger(time.Time, []decide.Victim, int, int) {}
 func (*silence) Failed(string, error)                        {}
 func (*silence) VictimEnded(*decide.Ended)                   {}
 func (*silence) Acting(acting.State)                         {}
-func (*silence) Number(*decide.Decision)                     {}
 
 // newBenchAgent makes a dry run's, without limits.
 func newBenchAgent(tb testing.TB, n *benchNode, change ...func(*Options)) *Agent {

@@ -35,8 +35,6 @@ type Recorder interface {
 	Sample(sample *pressure.Sample, verdict *pressure.Verdict)
 	Tick(started time.Time, took time.Duration)
 	Intent(d *decide.Decision, a *decide.Attempt)
-	// Number gives a decision its ID, before its plan is carried out.
-	Number(d *decide.Decision)
 	// Decision takes each decision, also one to hold that is made again at each tick.
 	Decision(d *decide.Decision)
 	// Ledger reports at each tick what is in flight, and how many pods are in back-off because a budget

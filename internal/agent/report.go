@@ -7,10 +7,9 @@ import (
 	"github.com/evictd/evictd/internal/incident"
 )
 
-// begin notes a decision whose plan is about to be carried out: the lines about its requests have its
-// number, and what is known now is kept with each of them.
+// begin notes a decision whose plan is about to be carried out: what is known now is kept with each of its
+// requests.
 func (a *Agent) begin(d *decide.Decision) {
-	a.options.Recorder.Number(d)
 	a.planned, a.known = d, a.export()
 }
 

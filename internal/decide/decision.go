@@ -69,12 +69,11 @@ type Process struct {
 // Decision is the record of one tick that acted or chose not to. It holds all
 // that is needed to see why.
 type Decision struct {
-	// ID counts the process's decisions from 1, with gaps: a request may have named one whose decision was not recorded.
-	ID uint64
 	// Incident is the ID of the shortage that the decision is part of; "" where there is
 	// none, as in a test that makes its own decision.
 	Incident string
-	// Time is when the sample was read that the decision is based on.
+	// Time is when the sample was read that the decision is based on. With the signal it tells one
+	// decision of a process from another: the lines about its requests have both.
 	Time time.Time
 	// Pressure is the threshold that was dealt with and what was observed.
 	Pressure pressure.Pressure

@@ -22,19 +22,11 @@ type Host interface {
 	Processes(now time.Time) (largest []decide.Process, pending bool)
 }
 
-// Number gives a decision its ID, before its plan is carried out, whose intents name it. One that
-// is not recorded leaves a gap.
-func (r *Recorder) Number(d *decide.Decision) { d.ID = r.lastID.Add(1) }
-
 // Decision writes a decision down everywhere: each one that sent a request, and a hold when it begins,
-// changes, or has lasted for [HoldAgainAfter]. It is numbered where it has no number yet. The recorder
-// keeps nothing that belongs to the decision.
+// changes, or has lasted for [HoldAgainAfter]. The recorder keeps nothing that belongs to the decision.
 func (r *Recorder) Decision(d *decide.Decision) {
 	if !r.isNews(d) {
 		return
-	}
-	if d.ID == 0 {
-		r.Number(d)
 	}
 	if r.asksHost(d) {
 		d.Breakdown = r.memory()

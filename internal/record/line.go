@@ -113,7 +113,7 @@ func decisionLine(d *decide.Decision) fields {
 func situation(d *decide.Decision, decided fields) fields {
 	p := &d.Pressure
 	t := &p.Threshold
-	f := append(with().some("id", d.ID, "time", d.Time.UTC(), "incident", d.Incident), decided...)
+	f := append(with("time", d.Time.UTC()).some("incident", d.Incident), decided...)
 	return f.with("signal", t.Signal, "unit", t.Signal.Unit(), "threshold", cmp.Or(t.Written, t.Quantity.String()), "kind", t.Kind(),
 		"available", p.Observed.Available, "capacity", p.Observed.Capacity, "line", p.Line, "target", p.Target, "since", p.Since.UTC()).
 		some("forecast_seconds", secondsTo(p.Forecast, p.Forecast.After), "exhausted_seconds", secondsTo(p.Forecast, p.Forecast.Exhausted)).

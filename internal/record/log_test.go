@@ -36,7 +36,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	refused.Verb, refused.Attempts, refused.DryRun = decide.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*decide.Decision{
-		"acted": decision(), "pressed": pressed(), "bypassed a budget": bypassedBudget(), "escalated": escalated(evict.Evicted), "forecast": forecast(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: decide.Refused},
+		"acted": decision(), "pressed": pressed(), "bypassed a budget": bypassedBudget(), "escalated": escalated(evict.Evicted), "forecast": forecast(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {Time: start, Verb: decide.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -154,24 +154,27 @@ func TestTheRingKeepsEvictionsThroughAnHourOfHolds(t *testing.T) {
 	r.Decision(acted)
 	for i := range 500 {
 		d := held(decide.HoldBackingOff)
-		d.ID, d.Time = uint64(100+i), start.Add(time.Duration(i)*time.Second)
+		d.Time = start.Add(time.Duration(i) * time.Second)
 		r.Decision(d)
 	}
 	page := served(t, r)
 	if len(page) != 2 || page[0]["hold"] != "BackingOff" || page[1]["verb"] != "Acted" {
 		t.Fatalf("the ring holds %d decisions, want the hold and the eviction before it", len(page))
 	}
-	if page[0]["id"] != 599. {
-		t.Errorf("the hold says id %v; want the last, 599", page[0]["id"])
+	from := func(entry int, after time.Duration) bool {
+		return page[entry]["time"] == start.Add(after).Format(time.RFC3339Nano)
+	}
+	if !from(0, 499*time.Second) {
+		t.Errorf("the hold is from %v; want the last", page[0]["time"])
 	}
 	for i := range 100 {
 		d := decision()
-		d.ID = uint64(1000 + i)
+		d.Time = start.Add(time.Duration(i) * time.Minute)
 		r.Decision(d)
 	}
 	page = served(t, r)
-	if len(page) != 64 || page[0]["id"] != 1099. || page[63]["id"] != 1036. {
-		t.Errorf("the ring holds %d, from %v to %v; want the last 64, the newest first", len(page), page[0]["id"], page[len(page)-1]["id"])
+	if len(page) != 64 || !from(0, 99*time.Minute) || !from(63, 36*time.Minute) {
+		t.Errorf("the ring holds %d, from %v to %v; want the last 64, the newest first", len(page), page[0]["time"], page[len(page)-1]["time"])
 	}
 }
 

@@ -203,7 +203,7 @@ func decision() *decide.Decision {
 	ranking := rank.Order(rank.Memory, pods(), rank.Rules{})
 	cap10 := int64(10)
 	return &decide.Decision{
-		ID: 7, Time: start,
+		Time:     start,
 		Pressure: pressureOn(pressure.MemoryAvailable, pressure.Fraction(.05), 512*mi, 16*gi),
 		Verb:     decide.Acted, Ranking: ranking,
 		Attempts: []decide.Attempt{
@@ -246,7 +246,7 @@ func escalated(outcome evict.Outcome) *decide.Decision {
 // held is a decision to evict no pod.
 func held(hold decide.Hold) *decide.Decision {
 	return &decide.Decision{
-		ID: 8, Time: start, Verb: decide.Held, Hold: hold, Detail: "said in one sentence",
+		Time: start, Verb: decide.Held, Hold: hold, Detail: "said in one sentence",
 		Pressure: pressureOn(pressure.NodeFSInodesFree, pressure.Absolute(1000), 900, 60000),
 	}
 }

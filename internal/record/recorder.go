@@ -2,7 +2,6 @@ package record
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,7 +42,6 @@ type Recorder struct {
 	logger   *zap.Logger
 	events   EventWriter
 	metrics  *metrics
-	lastID   atomic.Uint64
 
 	mu     sync.Mutex // guards all below
 	said   once

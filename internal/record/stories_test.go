@@ -182,9 +182,6 @@ func decisionStories() []story {
 				decisionAbout(memory, false, 34*time.Second, decide.HoldNone),
 				decisionAbout(disk, true, 34*time.Second, decide.HoldLimitReached),
 			} {
-				if d.Verb == decide.Acted {
-					r.Number(d) // its intents name it
-				}
 				r.Recorder.Decision(d)
 				r.show()
 			}

@@ -78,7 +78,6 @@ type Node struct {
 	// What the agent has recorded.
 	decisions  []decide.Decision
 	said       [pressure.SignalCount]decide.Decision // the last, where that was a hold
-	lastID     uint64
 	intents    []string
 	readFault  []string
 	ended      []decide.Ended

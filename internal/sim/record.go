@@ -23,14 +23,6 @@ func (r recorder) Sample(_ *pressure.Sample, verdict *pressure.Verdict) {
 	}
 }
 
-// Number gives a decision its ID.
-func (r recorder) Number(d *decide.Decision) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lastID++
-	d.ID = r.lastID
-}
-
 // Decision keeps a decision; as the record it keeps a hold that is made again at each tick once in 30 s.
 func (r recorder) Decision(d *decide.Decision) {
 	r.mu.Lock()
