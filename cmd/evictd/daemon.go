@@ -85,7 +85,6 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 		"GET /metrics":         promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		"GET /livez":           httpd.Probe(func() error { return d.agent.Alive(time.Now()) }),
 		"GET /readyz":          httpd.Probe(d.ready),
-		"GET /debug/decisions": httpd.Page(func(*http.Request) (any, error) { return d.recorder.LastDecisions(), nil }),
 		"GET /debug/status":    httpd.Page(d.status),
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 	})
 	flags.add(cmd, true)
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict no pod: every request is a server-side dry run")
-	cmd.Flags().StringVar(&flags.address, "http-bind-address", defaultAddress, "where /metrics, /livez, /readyz, /debug/decisions and /debug/status are served")
+	cmd.Flags().StringVar(&flags.address, "http-bind-address", defaultAddress, "where /metrics, /livez, /readyz and /debug/status are served")
 	addChoice(cmd, &flags.logLevel, "log-level", "", "info", "debug", "warn", "error")
 	addChoice(cmd, &flags.logFormat, "log-format", "", "json", "console")
 	return cmd

@@ -28,7 +28,7 @@ func serve(tb testing.TB, c checks, decisions httpd.Page) (string, context.Cance
 func serveWith(tb testing.TB, live, ready httpd.Probe, page httpd.Page) (url string, cancel context.CancelFunc, done <-chan error) {
 	tb.Helper()
 	server, err := httpd.Listen(tb.Context(), "127.0.0.1:0", map[string]http.Handler{
-		"GET /livez": live, "GET /readyz": ready, "GET /debug/decisions": page, "GET /debug/status": page,
+		"GET /livez": live, "GET /readyz": ready, "GET /debug/status": page,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -71,8 +71,8 @@ func TestPages(t *testing.T) {
 	}{
 		{well, "GET", "/livez", 200, "ok\n"},
 		{well, "GET", "/readyz", 200, "ok\n"},
-		{well, "GET", "/debug/decisions", 200, "[]\n"},
-		{hung, "GET", "/debug/decisions", 503, "the loop hangs\n"},
+		{well, "GET", "/debug/status", 200, "[]\n"},
+		{hung, "GET", "/debug/status", 503, "the loop hangs\n"},
 		{well, "GET", "/debug/status?signal=pid.available", 200, "[]\n"},
 		{well, "HEAD", "/livez", 200, ""},
 		{ill, "GET", "/livez", 503, "no tick for 31s\n"},
@@ -80,7 +80,7 @@ func TestPages(t *testing.T) {
 		{ill, "GET", "/debug/status", 200, "[]\n"},
 		{well, "GET", "/", 404, ""},
 		{well, "GET", "/debug/pprof/", 404, ""},
-		{well, "GET", "/debug/decisions/1", 404, ""},
+		{well, "GET", "/debug/status/1", 404, ""},
 		{well, "POST", "/livez", 405, ""},
 	} {
 		status, body := ask(t, test.method, test.base+test.path)
@@ -100,7 +100,7 @@ func TestRunFinishesWhatIsUnderWay(t *testing.T) {
 	})
 	answered := make(chan string, 1)
 	go func() {
-		_, body := ask(t, http.MethodGet, url+"/debug/decisions")
+		_, body := ask(t, http.MethodGet, url+"/debug/status")
 		answered <- body
 	}()
 	<-entered
@@ -143,7 +143,7 @@ func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 		live <- answer{status, body}
 	}()
 	<-entered
-	for _, path := range []string{"/readyz", "/debug/decisions"} {
+	for _, path := range []string{"/readyz", "/debug/status"} {
 		if status, _ := ask(t, http.MethodGet, url+path); status != http.StatusOK {
 			t.Errorf("%s = %d while /livez hangs", path, status)
 		}

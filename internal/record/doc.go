@@ -2,7 +2,7 @@
 //
 // It turns the agent's reports into four outputs for four readers: one log line for each decision
 // (what happened last night), Events on the victims (the pod's owner), metrics (alerts and
-// dashboards) and the last decisions at /debug/decisions (what happens now). All four are made from
+// dashboards) and the last decisions for /debug/status (what happens now). All four are made from
 // the same values, in the same words.
 //
 // It decides nothing and sends nothing but Events, and those through a queue: no method waits for

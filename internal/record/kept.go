@@ -38,11 +38,10 @@ func (r *Recorder) keep(d *decide.Decision, line fields) {
 	r.kept = append(slices.Delete(r.kept, 0, max(0, len(r.kept)+1-mostKept)), k)
 }
 
-// LastDecisions returns the last decisions, the newest first; it is not nil.
-func (r *Recorder) LastDecisions() []json.RawMessage {
+// LastDecisions returns the last decisions, the newest first.
+func (r *Recorder) LastDecisions() (lines []json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lines := []json.RawMessage{}
 	for _, k := range slices.Backward(r.kept) {
 		lines = append(lines, k.text)
 	}

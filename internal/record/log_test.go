@@ -20,12 +20,15 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-func served(t *testing.T, r *rig) []map[string]any {
+func kept(t *testing.T, r *rig) []map[string]any {
 	t.Helper()
-	text, err := json.Marshal(r.LastDecisions())
 	var all []map[string]any
-	if err = errors.Join(err, json.Unmarshal(text, &all)); err != nil {
-		t.Fatalf("what /debug/decisions shows is no JSON array: %v\n%s", err, text)
+	for _, text := range r.LastDecisions() {
+		var one map[string]any
+		if err := json.Unmarshal(text, &one); err != nil {
+			t.Fatalf("a decision is no JSON object: %v\n%s", err, text)
+		}
+		all = append(all, one)
 	}
 	return all
 }
@@ -50,8 +53,8 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 		for _, own := range []string{"ts", "level", "msg"} {
 			delete(lines[0], own)
 		}
-		if diff := cmp.Diff(lines[0], served(t, r)[0]); diff != "" {
-			t.Errorf("%s: the log and /debug/decisions differ (-log +page):\n%s", name, diff)
+		if diff := cmp.Diff(lines[0], kept(t, r)[0]); diff != "" {
+			t.Errorf("%s: the log and what is kept differ (-log +kept):\n%s", name, diff)
 		}
 	}
 }
@@ -157,7 +160,7 @@ func TestTheRingKeepsEvictionsThroughAnHourOfHolds(t *testing.T) {
 		d.Time = start.Add(time.Duration(i) * time.Second)
 		r.Decision(d)
 	}
-	page := served(t, r)
+	page := kept(t, r)
 	if len(page) != 2 || page[0]["hold"] != "BackingOff" || page[1]["verb"] != "Acted" {
 		t.Fatalf("the ring holds %d decisions, want the hold and the eviction before it", len(page))
 	}
@@ -172,18 +175,18 @@ func TestTheRingKeepsEvictionsThroughAnHourOfHolds(t *testing.T) {
 		d.Time = start.Add(time.Duration(i) * time.Minute)
 		r.Decision(d)
 	}
-	page = served(t, r)
+	page = kept(t, r)
 	if len(page) != 64 || !from(0, 99*time.Minute) || !from(63, 36*time.Minute) {
 		t.Errorf("the ring holds %d, from %v to %v; want the last 64, the newest first", len(page), page[0]["time"], page[len(page)-1]["time"])
 	}
 }
 
-func TestAnEmptyRingIsAnEmptyArray(t *testing.T) {
+func TestAnIntentIsNoDecision(t *testing.T) {
 	t.Parallel()
 	r, d := newRig(t), decision()
-	r.Intent(d, &d.Attempts[0]) // it is no decision
-	if page := served(t, r); page == nil || len(page) != 0 {
-		t.Errorf("page = %v, want []", page)
+	r.Intent(d, &d.Attempts[0])
+	if all := kept(t, r); len(all) != 0 {
+		t.Errorf("%v is kept, want none", all)
 	}
 }
 
@@ -192,12 +195,12 @@ func TestTheRingKeepsNothingOfTheDecision(t *testing.T) {
 	r := newRig(t)
 	d := decision()
 	r.Decision(d)
-	before := served(t, r)
+	before := kept(t, r)
 	d.Attempts[1].Entry.Pod.Name = "changed"
 	d.Ranking.Candidates[2].Pod.Name = "changed"
 	*d.Attempts[1].GraceSeconds = 99
 	d.InFlight[0].Name = "changed"
-	if diff := cmp.Diff(before, served(t, r)); diff != "" {
+	if diff := cmp.Diff(before, kept(t, r)); diff != "" {
 		t.Errorf("a later change of the decision changed the record:\n%s", diff)
 	}
 }
@@ -223,7 +226,7 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.Refused(errors.New("x"), "") },
 		func(int) { r.VictimEnded(ended()) },
 		func(int) { r.APIError(record.RequestList, 500) },
-		func(int) { _ = served(t, r) },
+		func(int) { _ = kept(t, r) },
 		func(int) {
 			if _, err := r.registry.Gather(); err != nil {
 				t.Error(err)

@@ -51,7 +51,7 @@ type Document struct {
 	// Ranking is the order for one signal, and Unranked why there is none; "" where there is.
 	Ranking  *Ranking `json:"ranking,omitempty"`
 	Unranked string   `json:"unranked,omitempty"`
-	// Decisions are the last ones as /debug/decisions has them, the newest first.
+	// Decisions are the last ones as the log has them, the newest first.
 	Decisions []json.RawMessage `json:"decisions,omitempty"`
 
 	// Configuration is the one that applies, with every default spelled out.

@@ -43,7 +43,7 @@ func TestStopAtOnce(t *testing.T) {
 	a.Counted(1, "evictd_dry_run_reason", "reason", "Stopped")
 	a.Press()
 	a.Until("a decision names the pod and says why it stays", func(ctx context.Context) bool {
-		_, page := a.Evictd.Get(ctx, "/debug/decisions")
+		_, page := a.Evictd.Get(ctx, "/debug/status")
 		return strings.Contains(page, a.Namespace+"/large") && strings.Contains(page, "the wrong pods")
 	})
 	a.Ticks(5)

@@ -193,7 +193,7 @@ func (s *scene) ticks() {
 func lastDecisions() string {
 	ctx, cancel := eventually.Cleanup()
 	defer cancel()
-	decisions, _, err := live.Get(ctx, "/debug/decisions")
+	decisions, err := live.LastDecisions(ctx)
 	if err != nil {
 		return err.Error()
 	}

@@ -152,10 +152,10 @@ func (e *Evictd) Stop() {
 	}
 }
 
-// Decisions returns the last decisions, for a test that fails.
+// Decisions returns evictd's document with the last decisions, for a test that fails.
 func (e *Evictd) Decisions() string {
 	ctx, cancel := eventually.Cleanup()
 	defer cancel()
-	_, page := e.Get(ctx, "/debug/decisions")
-	return "evictd's last decisions:\n" + page
+	_, page := e.Get(ctx, "/debug/status")
+	return "evictd's status:\n" + page
 }

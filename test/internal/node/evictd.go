@@ -57,7 +57,7 @@ func (n *Node) Ticks(ctx context.Context) (float64, error) {
 	return read.Ticks()
 }
 
-// Decision is one decision of /debug/decisions, with the fields that tests read.
+// Decision is one decision of /debug/status, with the fields that tests read.
 type Decision struct {
 	Verb     string    `json:"verb"`
 	Signal   string    `json:"signal"`
@@ -82,15 +82,32 @@ type Attempt struct {
 
 // Decisions returns the last decisions, the newest first.
 func (n *Node) Decisions(ctx context.Context) ([]Decision, error) {
-	text, _, err := n.Get(ctx, "/debug/decisions")
+	var page struct {
+		Decisions []Decision `json:"decisions"`
+	}
+	err := n.status(ctx, &page)
+	return page.Decisions, err
+}
+
+// LastDecisions returns the last decisions as evictd writes them.
+func (n *Node) LastDecisions(ctx context.Context) (json.RawMessage, error) {
+	var page struct {
+		Decisions json.RawMessage `json:"decisions"`
+	}
+	err := n.status(ctx, &page)
+	return page.Decisions, err
+}
+
+// status reads evictd's document.
+func (n *Node) status(ctx context.Context, into any) error {
+	text, _, err := n.Get(ctx, "/debug/status")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var decisions []Decision
-	if err := json.Unmarshal([]byte(text), &decisions); err != nil {
-		return nil, fmt.Errorf("parsing /debug/decisions: %w", err)
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("parsing /debug/status: %w", err)
 	}
-	return decisions, nil
+	return nil
 }
 
 // Log returns evictd's log.
