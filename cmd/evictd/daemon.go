@@ -105,7 +105,7 @@ func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
 	})
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	d.events = record.NewEvents(apiclient.EventSink{Client: d.clients.Telling}, node)
-	reader := hostinfo.New(d.flags.hostRoot, func(err error) { d.recorder.Failed(record.SourceHost, err) })
+	reader := hostinfo.New(d.flags.hostRoot, func(err error) { d.recorder.Failed(record.FailedHost, err) })
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: node, Version: version, Now: time.Now, Host: reader, OOMKills: d.oomKills, WatchAge: d.pods.Age,
 	})

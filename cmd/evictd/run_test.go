@@ -157,7 +157,7 @@ func patience(t *testing.T) context.Context {
 func TestRunEndsWithoutAnAPIServer(t *testing.T) {
 	t.Parallel()
 	r := launch(t, flagsFor(t, machine(t), refusing()))
-	r.await("watching the node's pods failed")
+	r.await(`reading or writing failed","source":"Watch`)
 	r.await("the node cannot be read; trying again")
 	r.stop()
 	r.ends(exitFine)

@@ -69,7 +69,7 @@ func TestStateIsWrittenAtTheEnd(t *testing.T) {
 	flags := flagsFor(t, root, refusing())
 	flags.stateDir = dir
 	r := launch(t, flags)
-	r.await("watching the node's pods failed")
+	r.await(`reading or writing failed","source":"Watch`)
 	r.stop()
 	r.ends(exitFine)
 	// The end does not wait for a slow disk, and here the write goes on after it.

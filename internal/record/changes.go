@@ -45,7 +45,7 @@ func (r *Recorder) presses(signal pressure.Signal, hard bool) bool {
 // could not be read, and what a threshold requires and the node does not have.
 func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation) {
 	if seen.State == pressure.Unknown {
-		r.metrics.readErrors.WithLabelValues(string(signal.Source())).Inc()
+		r.metrics.failures.WithLabelValues(string(signal.Source())).Inc()
 		if r.said.say(subject{"unknown", signal}, "", r.settings.Now(), failuresApart) {
 			delete(r.said, subject{"state", signal}) // so that its end is said too
 			r.logger.Warn("signal is unknown", zap.Stringer("signal", signal), zap.Error(seen.Err))

@@ -67,7 +67,7 @@ func (r *Recorder) memory() decide.Breakdown {
 	}
 	used, err := r.settings.Host.Memory()
 	if err != nil {
-		r.Failed(SourceHost, err)
+		r.Failed(FailedHost, err)
 		return nil
 	}
 	return used

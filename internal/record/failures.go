@@ -5,44 +5,27 @@ import (
 	"strconv"
 
 	"go.uber.org/zap"
-
-	"github.com/evictd/evictd/internal/taint"
 )
 
-// What fails, for [Recorder.Failed], besides a reading and [taint.Failure].
+// What fails, for [Recorder.Failed], besides what package measure reads and [taint.Failure].
 const (
 	// FailedWatch is listing or watching the node's pods.
 	FailedWatch = "Watch"
 	// FailedState is a write of the state file that failed or was slow.
 	FailedState = "State"
+	// FailedHost is reading what the host's memory is used by besides the pods.
+	FailedHost = "Host"
 )
 
-// SourceHost is what the host's memory is used by besides the pods.
-const SourceHost = "Host"
-
-// Failed counts a failure of one of the kinds above, and logs it about once a minute while it goes on.
-// Failed readings of signals are counted by [Recorder.Sample].
-func (r *Recorder) Failed(what string, err error) {
-	message, line := "reading failed", fields{zap.Error(err)}
-	switch what {
-	case FailedWatch:
-		message = "watching the node's pods failed"
-		r.metrics.watchErrors.WithLabelValues().Inc()
-	case taint.Failure:
-		message = "tainting the node failed"
-		r.metrics.taintErrors.WithLabelValues().Inc()
-	case FailedState:
-		message = "writing the state file failed or was slow"
-		r.metrics.stateFailures.WithLabelValues().Inc()
-	default:
-		line = append(line, zap.String("source", what))
-		r.metrics.readErrors.WithLabelValues(what).Inc()
-	}
+// Failed counts a reading or writing that failed, by its source, and logs it about once a minute while it
+// goes on. Failed readings of signals are counted by [Recorder.Sample].
+func (r *Recorder) Failed(source string, err error) {
+	r.metrics.failures.WithLabelValues(source).Inc()
 	r.mu.Lock()
-	due := r.said.say(subject{thing: what}, "failed", r.settings.Now(), failuresApart)
+	due := r.said.say(subject{thing: source}, "failed", r.settings.Now(), failuresApart)
 	r.mu.Unlock()
 	if due {
-		r.logger.Warn(message, line...)
+		r.logger.Warn("reading or writing failed", zap.String("source", source), zap.Error(err))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -17,13 +18,11 @@ import (
 // metrics are what is counted and set. The functions below are their table, with a row for each
 // field, and [scraped] has those that are read when they are scraped. docs/metrics.md is generated from both.
 type metrics struct {
-	evictions, holds, escalations                                  *prometheus.CounterVec
-	readErrors, watchErrors, apiErrors, taintErrors, stateFailures *prometheus.CounterVec
-	reloads, stalls                                                *prometheus.CounterVec
-	tick, reaction, request, terminations                          *prometheus.HistogramVec
-	lastTick, lastReload, confined, dryRun, dryRunReason           *prometheus.GaugeVec
-	inFlight, stuck, blocked, misconfigured                        *prometheus.GaugeVec
-	wakeups, kubeletRead, kubeletFirst                             *prometheus.GaugeVec
+	evictions, holds, escalations, failures, apiErrors, reloads, stalls *prometheus.CounterVec
+	tick, reaction, request, terminations                               *prometheus.HistogramVec
+	lastTick, lastReload, confined, dryRun, dryRunReason                *prometheus.GaugeVec
+	inFlight, stuck, blocked, misconfigured                             *prometheus.GaugeVec
+	wakeups, kubeletRead, kubeletFirst                                  *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer, version string) *metrics {
@@ -85,14 +84,11 @@ func (m *metrics) ofItself(t table) {
 	m.reloads = t.counter("config_reloads_total", "Attempts to apply a changed configuration file.", labelOf("result", resultSuccess, resultFailure))
 	m.lastReload = t.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused.")
 	m.confined = t.gauge("confined", "1 when the admission policies confine evictd to its node, else 0; checked once after the start.")
-	m.readErrors = t.counter("read_errors_total", "Readings that failed, by what was read.",
+	m.failures = t.counter("failures_total", "Readings and writings that failed, by what was read or written.",
 		labelOf("source", string(pressure.ProcSource), string(pressure.CgroupSource), string(pressure.FilesystemSource),
-			measure.SourceUsage, measure.SourceDisk, measure.SourceImages, SourceHost))
-	m.watchErrors = t.counter("watch_errors_total", "Failures to list or watch the node's pods.")
+			measure.SourceUsage, measure.SourceDisk, measure.SourceImages, FailedHost, FailedWatch, FailedState, taint.Failure))
 	m.apiErrors = t.counter("api_errors_total", "Requests to the API server without success, each attempt, refusals included; None is no answer.",
 		labelOf("request", APIRequests()...), labelOf("code", codes()...))
-	m.taintErrors = t.counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again.")
-	m.stateFailures = t.counter("state_write_failures_total", "Writes of the state file that failed, or took more than 50 ms.")
 }
 
 // decided counts a decision.

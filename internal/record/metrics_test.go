@@ -43,7 +43,7 @@ func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
 	r.Sample(s, &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{held}})
 	got := r.series()
 	maps.DeleteFunc(got, func(name string, _ float64) bool {
-		return !regexp.MustCompile(`^evictd_(signal_(available|capacity)|threshold_line|(signal_state|pressure|read_errors).*"(memory.available|pid.available|Proc)")`).MatchString(name)
+		return !regexp.MustCompile(`^evictd_(signal_(available|capacity)|threshold_line|(signal_state|pressure|failures).*"(memory.available|pid.available|Proc)")`).MatchString(name)
 	})
 	want := map[string]float64{
 		`evictd_signal_available_bytes{signal="allocatableMemory.available"}`: -5, `evictd_signal_available_bytes{signal="memory.available"}`: 0,
@@ -53,7 +53,7 @@ func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
 		`evictd_signal_state{signal="memory.available",state="Known"}`: 1, `evictd_signal_state{signal="pid.available",state="Known"}`: 0,
 		`evictd_signal_state{signal="memory.available",state="Unknown"}`: 0, `evictd_signal_state{signal="pid.available",state="Unknown"}`: 1,
 		`evictd_signal_state{signal="memory.available",state="Absent"}`: 0, `evictd_signal_state{signal="pid.available",state="Absent"}`: 0,
-		`evictd_read_errors_total{source="Proc"}`: 1,
+		`evictd_failures_total{source="Proc"}`: 1,
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
@@ -79,8 +79,8 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 			there(`holds_total{hold=%q,signal=%q}`, hold, signal.String())
 		}
 	}
-	for _, source := range []string{"Proc", "Cgroup", "Filesystem", "Usage", "Disk", "Images", "Host"} {
-		there(`read_errors_total{source=%q}`, source)
+	for _, source := range []string{"Proc", "Cgroup", "Filesystem", "Usage", "Disk", "Images", "Host", "Watch", "State", "Taint"} {
+		there(`failures_total{source=%q}`, source)
 	}
 	for _, source := range pressure.WakeSources() {
 		there(`wakeups{source=%q}`, source)

@@ -373,7 +373,7 @@ func ownStories() []story {
 			r.InForce(nil, true)
 		}},
 		{"each failure is counted, and logged once a minute", func(r *rig) {
-			for _, what := range []string{record.FailedWatch, taint.Failure, record.FailedState, "Usage", record.SourceHost} {
+			for _, what := range []string{record.FailedWatch, taint.Failure, record.FailedState, "Usage", record.FailedHost} {
 				for range 3 {
 					r.Failed(what, errors.New("planted"))
 				}
