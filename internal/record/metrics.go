@@ -2,7 +2,6 @@ package record
 
 import (
 	"runtime"
-	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -30,16 +29,6 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 	m.ofDecisions(t)
 	m.ofVictims(t)
 	m.ofItself(t)
-	for _, o := range evict.Outcomes() {
-		if o.Accepted() { // in a dry run, or in none
-			impossible := prometheus.Labels{"outcome": string(o), "dry_run": strconv.FormatBool(!o.Simulated())}
-			m.evictions.DeletePartialMatch(impossible)
-			m.escalations.DeletePartialMatch(impossible)
-		}
-	}
-	for _, o := range []evict.Outcome{evict.Deleted, evict.WouldDelete} { // no victim is deleted
-		m.escalations.DeletePartialMatch(prometheus.Labels{"outcome": string(o)})
-	}
 	m.confined.Reset()                    // not known yet
 	m.lastReload.WithLabelValues().Set(1) // a process that runs has applied its file
 	build := t.gauge("build_info", "1, with the version as labels.", label{"version"}, label{"go_version"})
@@ -49,10 +38,10 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 
 // ofDecisions is the table of what is decided, and of what becomes of it.
 func (m *metrics) ofDecisions(t table) {
-	signal, outcome, dryRun := labelOf("signal", pressure.Signals()...), labelOf("outcome", evict.Outcomes()...), labelOf("dry_run", false, true)
-	m.evictions = t.counter("evictions_total", "Eviction requests; one without a response counts as Unknown, and once more when it is known.", signal, outcome, dryRun)
+	signal, outcome := labelOf("signal", pressure.Signals()...), labelOf("outcome", evict.Outcomes()...)
+	m.evictions = t.counter("evictions_total", "Eviction requests; one without a response counts as Unknown, and once more when it is known.", signal, outcome)
 	m.holds = t.counter("holds_total", "Decisions to evict no pod although a threshold holds; a hold that goes on every 30 seconds.", signal, labelOf("hold", decide.Holds()...))
-	m.escalations = t.counter("escalations_total", "Requests to shorten the grace period of an overdue victim; not in evictd_evictions_total.", outcome, dryRun)
+	m.escalations = t.counter("escalations_total", "Requests to shorten the grace period of an overdue victim; not in evictd_evictions_total.", outcome)
 	m.blocked = t.gauge("pods_blocked_by_budget", "Pods in back-off, of 5 minutes at most, because a PodDisruptionBudget blocks them.")
 	m.misconfigured = t.gauge("pods_misconfigured", "Pods in back-off, of 10 minutes at most, because more than one PodDisruptionBudget selects them.")
 	m.reaction = t.histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.",
@@ -98,7 +87,7 @@ func (m *metrics) decided(d *decide.Decision) {
 		m.holds.WithLabelValues(signal, string(d.Hold)).Inc()
 	}
 	for i := range d.Attempts {
-		m.attempted(signal, &d.Attempts[i], d.DryRun)
+		m.attempted(signal, &d.Attempts[i])
 	}
 	if reaction := reactionOf(d); reaction != nil {
 		m.reaction.WithLabelValues().Observe(*reaction)
@@ -106,12 +95,12 @@ func (m *metrics) decided(d *decide.Decision) {
 }
 
 // attempted counts one request and its answer.
-func (m *metrics) attempted(signal string, a *decide.Attempt, dryRun bool) {
+func (m *metrics) attempted(signal string, a *decide.Attempt) {
 	outcome := string(a.Result.Outcome)
 	if a.Escalates {
-		m.escalations.WithLabelValues(outcome, strconv.FormatBool(dryRun)).Inc()
+		m.escalations.WithLabelValues(outcome).Inc()
 	} else {
-		m.evictions.WithLabelValues(signal, outcome, strconv.FormatBool(dryRun)).Inc()
+		m.evictions.WithLabelValues(signal, outcome).Inc()
 	}
 	if !a.Result.Sent.IsZero() { // the others resolve a request that was sent before
 		m.request.WithLabelValues(outcome).Observe(a.Result.Took.Seconds())

@@ -73,7 +73,7 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 	}
 	for _, signal := range pressure.Signals() {
 		for _, outcome := range evict.Outcomes() {
-			there(`evictions_total{dry_run="%t",outcome=%q,signal=%q}`, outcome.Simulated(), outcome, signal.String())
+			there(`evictions_total{outcome=%q,signal=%q}`, outcome, signal.String())
 		}
 		for _, hold := range decide.Holds() {
 			there(`holds_total{hold=%q,signal=%q}`, hold, signal.String())
@@ -222,8 +222,8 @@ func TestLabelValuesAreTokens(t *testing.T) {
 	t.Parallel()
 	token := regexp.MustCompile(`^([A-Z]+[a-z]+)+$`)
 	given := map[string]*regexp.Regexp{
-		"signal": regexp.MustCompile(`^[a-zA-Z]+\.[a-zA-Z]+$`),
-		"code":   regexp.MustCompile(`^([45](xx|[0-9]{2})|None)$`), "dry_run": regexp.MustCompile(`^(true|false)$`),
+		"signal":  regexp.MustCompile(`^[a-zA-Z]+\.[a-zA-Z]+$`),
+		"code":    regexp.MustCompile(`^([45](xx|[0-9]{2})|None)$`),
 		"overran": regexp.MustCompile(`^(true|false)$`), "version": regexp.MustCompile(`.`), "go_version": regexp.MustCompile(`.`),
 	}
 	for _, family := range families(t) {
