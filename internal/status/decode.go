@@ -23,8 +23,8 @@ import (
 const MaxBytes = 16 << 20
 
 // Read reads a document that an agent made, strictly: a field that is lost or read as 0 would change
-// the ranking without a word. Its error is one sentence about the first fault: where it is, what is
-// wrong and what to do. See docs/adr/0017.
+// the ranking without a word. Its error is one sentence about the first fault: the field, what is wrong
+// and what to do. See docs/adr/0017.
 func Read(r io.Reader) (*Document, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err == nil {
@@ -80,7 +80,7 @@ func decode(data []byte) (*Document, error) {
 	case other && (err == nil || d.Kind != ""): // of something else each field would be unknown
 		return nil, fmt.Errorf("it is %q of %q, made by evictd %q, and must be %s of %s", d.Kind, d.APIVersion, d.EvictdVersion, Kind, APIVersion)
 	case err != nil:
-		return nil, placed(err, text)
+		return nil, err
 	case len(strict) > 0:
 		return nil, strict[0] // with its path
 	}
@@ -90,18 +90,6 @@ func decode(data []byte) (*Document, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	return d, d.checkWhole(text)
-}
-
-// placed adds to a fault the line of the text where it is, as far as the error tells.
-func placed(err error, text []byte) error {
-	syntax, offset := kjson.SyntaxErrorOffset(err)
-	if typed, is := errors.AsType[*json.UnmarshalTypeError](err); is {
-		syntax, offset = true, typed.Offset
-	}
-	if !syntax || offset > int64(len(text)) {
-		return err
-	}
-	return fmt.Errorf("line %d: %w", 1+bytes.Count(text[:offset], []byte("\n")), err)
 }
 
 // checkWhole writes what was read again. A field that is written then must be there, since the library leaves

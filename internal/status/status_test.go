@@ -227,7 +227,7 @@ func TestBadDocuments(t *testing.T) {
 		"too large":         {strings.Repeat(" ", status.MaxBytes+1), "it is larger than 16 MiB"},
 		"a list":            {"[]", "cannot unmarshal array"},
 		"cut off":           {text[:len(text)-3], "unexpected end of JSON input"},
-		"not JSON":          {"{\n\napiVersion: x}", "line 3: invalid character 'a'"},
+		"not JSON":          {"{\n\napiVersion: x}", "invalid character 'a'"},
 		"data after it":     {text + "{}", "invalid character '{' after top-level value"},
 		"a configuration":   {`{"kind": "EvictdConfiguration", "apiVersion": "evictd.dev/v1alpha1"}`, `it is "EvictdConfiguration" of "evictd.dev/v1alpha1"`},
 		"no kind":           {change(`"kind": "NodeStatus",`, ""), `it is "" of "evictd.dev/v1alpha1", made by evictd "v0.1.0", and must be NodeStatus`},
