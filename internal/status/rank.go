@@ -23,12 +23,10 @@ func (d *Document) Rank(signal pressure.Signal) {
 		d.Unranked = err.Error()
 		return
 	}
+	s := d.signal(signal)
 	d.Ranking = &Ranking{
-		Node: d.NodeName, Time: d.Time, Signal: signal, Resource: order.Resource.String(),
+		Node: d.NodeName, Time: d.Time, Signal: signal, Available: s.Available, Capacity: s.Capacity, Resource: order.Resource.String(),
 		Candidates: entries(order.Candidates), Protected: entries(order.Protected),
-	}
-	if s := d.signal(signal); s != nil {
-		d.Ranking.Available, d.Ranking.Capacity = s.Available, s.Capacity
 	}
 }
 
@@ -97,18 +95,18 @@ func (p *Pod) use(signal pressure.Signal, definition pressure.MemoryDefinition) 
 	return use
 }
 
-// signal returns the reading of a signal; nil where there is none.
+// signal returns the reading of a signal, which is not known where there is none.
 func (d *Document) signal(signal pressure.Signal) *Signal {
 	if at := slices.IndexFunc(d.Signals, func(s Signal) bool { return s.Name == signal }); at >= 0 {
 		return &d.Signals[at]
 	}
-	return nil
+	return &Signal{Name: signal, State: pressure.Unknown.String()}
 }
 
 // runsOut reports whether the node is near exhaustion of a signal by its last reading.
 func (d *Document) runsOut(signal pressure.Signal) bool {
 	thresholds, s := d.Configuration.Thresholds(), d.signal(signal)
-	if s == nil || s.Available == nil || s.Capacity == nil {
+	if s.Available == nil || s.Capacity == nil {
 		return false // what is not known makes no candidate
 	}
 	p, kubelets := pressure.Pressure{Observed: pressure.Observation{Available: *s.Available}}, int64(0)

@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -105,13 +104,4 @@ func (d *Document) ago(moment time.Time) string {
 		return unknown
 	}
 	return duration.HumanDuration(max(0, d.Time.Sub(moment))) + " ago"
-}
-
-// available says how much of a signal the node has left.
-func (d *Document) available(signal pressure.Signal) string {
-	s := d.signal(signal)
-	if s == nil || s.Available == nil || s.Capacity == nil {
-		return signal.String() + " " + unknown
-	}
-	return fmt.Sprintf("%s %s of %s", signal, wording.Figure(signal, *s.Available), wording.Figure(signal, *s.Capacity))
 }
