@@ -3,7 +3,6 @@ package record
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -40,30 +39,19 @@ func (r *Recorder) presses(signal pressure.Signal, hard bool) bool {
 	})
 }
 
-// noteState logs a signal whose state has changed, and about once a minute one that cannot be read: of a
-// file that comes and goes, the log has one pair of lines a minute. Of the first sample it logs only what
-// could not be read, and what a threshold requires and the node does not have.
+// noteState logs about once a minute that a signal cannot be read, as every failure, and that the node does
+// not have one that a threshold requires.
 func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation) {
-	if seen.State == pressure.Unknown {
+	level, message := zapcore.WarnLevel, "signal is unknown"
+	switch {
+	case seen.State == pressure.Unknown:
 		r.metrics.failures.WithLabelValues(string(signal.Source())).Inc()
-		if r.said.say(subject{"unknown", signal}, "", r.settings.Now(), failuresApart) {
-			delete(r.said, subject{"state", signal}) // so that its end is said too
-			r.logger.Warn("signal is unknown", zap.Stringer("signal", signal), zap.Error(seen.Err))
-		}
+	case seen.State == pressure.Absent && r.sample.Of(signal).State != pressure.Absent && !errors.Is(seen.Err, pressure.ErrUnasked):
+		level, message = zapcore.InfoLevel, "signal became absent"
+	default:
 		return
 	}
-	first, known := r.sample.Time.IsZero(), seen.State == pressure.Known
-	if seen.State == r.sample.Of(signal).State || known && first || errors.Is(seen.Err, pressure.ErrUnasked) ||
-		!r.said.say(subject{"state", signal}, seen.State.String(), time.Time{}, 0) {
-		return
+	if r.said.say(subject{message, signal}, "", r.settings.Now(), failuresApart) {
+		r.logger.Log(level, message, zap.Stringer("signal", signal), zap.Error(seen.Err))
 	}
-	if known {
-		r.logger.Info("signal is known again", with("signal", signal, "available", seen.Available, "capacity", seen.Capacity)...)
-		return
-	}
-	level := zapcore.InfoLevel
-	if signal == pressure.MemoryStall {
-		level = zapcore.WarnLevel // no default sets it: this threshold has no effect
-	}
-	r.logger.Log(level, "signal became absent", zap.Stringer("signal", signal), zap.Error(seen.Err))
 }

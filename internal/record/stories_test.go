@@ -223,7 +223,7 @@ func (r *rig) told(other *pressure.Observation, pressures ...pressure.Pressure) 
 func signalStories() []story {
 	empty, absent := unknown("meminfo is empty"), pressure.Observation{State: pressure.Absent, Err: errors.New("btrfs")}
 	return []story{
-		{"each change of a signal is logged once", func(r *rig) {
+		{"a signal that cannot be read, or is not there, is logged", func(r *rig) {
 			r.told(nil)
 			r.told(&empty)
 			r.told(&empty)
@@ -231,7 +231,7 @@ func signalStories() []story {
 			r.told(nil)
 			r.told(&absent)
 		}},
-		{"a lasting fault is logged once a minute, another reason at once, and a file that comes and goes in one pair of lines a minute", func(r *rig) {
+		{"a lasting fault is logged once a minute, whatever the reason, and so is a file that comes and goes", func(r *rig) {
 			r.told(nil)
 			for range 20 {
 				r.told(&empty)
