@@ -203,7 +203,7 @@ func imagesFirst(s *Situation, d *Decision) (Hold, string) {
 	case i.Err != nil:
 		return d.passes(unknown + wording.OneLine(i.Err.Error()))
 	case !i.Pending.IsZero() && now.Sub(i.Pending) < ImagesTimeout:
-		// Not ImagesFirst, whose Event is said once and with the figures.
+		// Not ImagesFirst, whose Event has the figures.
 		return HoldUsageUnknown, "counting what images hold that no pod uses"
 	}
 	return d.passes(unknown + fmt.Sprintf("there was no answer within %v", ImagesTimeout))

@@ -23,13 +23,6 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	}
 	r.sample, r.under, r.forecasts = *sample, verdict.Under, verdict.Forecasts
 	r.pressures = append(r.pressures[:0], verdict.Pressures...) // those of the verdict are the agent's
-	for i := range pressure.SignalCount {
-		signal := pressure.Signal(i)
-		over := sample.Of(signal).State != pressure.Unknown && !r.presses(signal, false) && !r.presses(signal, true)
-		if over {
-			delete(r.said, subject{heldOnNode, signal})
-		}
-	}
 }
 
 // presses reports whether a threshold of a signal holds.

@@ -2,7 +2,6 @@ package record
 
 import (
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,9 +35,6 @@ const (
 	reasonStopped = "EvictionsStopped" // by the ConfigMap, or whether it exists is not known
 	reasonResumed = "EvictionsResumed"
 )
-
-// heldOnNode is what the node's last Event of a hold said of a signal.
-const heldOnNode = "hold on the node"
 
 // eventTable returns every Event by what it is about: the outcome of a request, which is written on
 // the pod, or its own reason.
@@ -90,7 +86,7 @@ func (r *Recorder) onNode(reason string, words ...string) {
 }
 
 // writeEvents writes the Events of a decision: one for each pod that was tried, where the outcome concerns
-// the pod, or one on the node when no pod can be evicted, once for each hold of a threshold.
+// the pod, or one on the node when no pod can be evicted. [Events] paces those that are repeated.
 func (r *Recorder) writeEvents(d *decide.Decision) {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
@@ -100,15 +96,7 @@ func (r *Recorder) writeEvents(d *decide.Decision) {
 		}
 		r.tell(podReference(a.Entry.Pod.Namespace, a.Entry.Pod.Name, a.Entry.Pod.UID), about, r.attemptWords(d, a)...)
 	}
-	at, due := subject{heldOnNode, d.Pressure.Threshold.Signal}, false
-	r.mu.Lock()
 	if _, concernsNode := attention(d.Hold); concernsNode {
-		due = r.said.say(at, string(d.Hold)+d.Pressure.Threshold.Kind(), time.Time{}, 0)
-	} else {
-		delete(r.said, at)
-	}
-	r.mu.Unlock()
-	if due {
 		r.onNode(reasonHeld, r.heldWords(d)...)
 	}
 }

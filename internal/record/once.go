@@ -21,11 +21,10 @@ type said struct {
 	at   time.Time
 }
 
-// say reports whether this is to be said of a subject now. What was said last is said again after a time; 0
-// is never.
+// say reports whether this is to be said of a subject now. What was said last is said again after a time.
 func (o once) say(of subject, what string, now time.Time, again time.Duration) bool {
 	last, is := o[of]
-	if is && last.what == what && (again == 0 || now.Sub(last.at) < again) {
+	if is && last.what == what && now.Sub(last.at) < again {
 		return false
 	}
 	o[of] = said{what, now}

@@ -158,7 +158,7 @@ func decisionStories() []story {
 				r.Decision(d)
 			}
 		}},
-		{"the node has an Event of a hold once for each change, and of none that needs no attention", func(r *rig) {
+		{"the node has an Event of each hold that is recorded, and of none that needs no attention", func(r *rig) {
 			for range 3 {
 				r.Decision(held(decide.HoldNoCandidates))
 			}
@@ -167,7 +167,7 @@ func decisionStories() []story {
 			r.Decision(held(decide.HoldAwaitingNewerSample))
 			r.Decision(held(decide.HoldNoCandidates))
 		}},
-		{"a hold is said when it begins, when it changes and after 30 s, for each signal by itself; what acted always is, and the hold after it; what is not said takes no number", func(r *rig) {
+		{"a hold is said when it begins, when it changes and after 30 s, for each signal by itself; what acted always is, and the hold after it", func(r *rig) {
 			const memory, disk = pressure.MemoryAvailable, pressure.NodeFSAvailable
 			for _, d := range []*decide.Decision{
 				decisionAbout(memory, true, 0, decide.HoldAwaitingNewerSample),
