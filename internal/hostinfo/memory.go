@@ -26,16 +26,17 @@ func Parts() []decide.Part {
 }
 
 // Memory reads what the node's memory is used by, in bytes: each of [Parts], which together are what is not
-// free. All of it is known, or none.
-func (r *Reader) Memory() (decide.Breakdown, error) {
+// free. All of it is known, or none: then it is nil, and the fault is reported.
+func (r *Reader) Memory() decide.Breakdown {
 	const most = 16 << 10 // more than the file has, in bytes
 	file := kernelfile.New(r.path("proc/meminfo"))
 	defer file.Close()
 	used, err := kernelfile.Parse(&file, make([]byte, most), breakdown)
 	if err != nil {
-		return nil, fmt.Errorf("reading what the memory is used by: %w", err)
+		r.failed(fmt.Errorf("reading what the memory is used by: %w", err))
+		return nil
 	}
-	return used, nil
+	return used
 }
 
 // breakdown takes the parts from a /proc/meminfo. The lists of anonymous pages have shared memory too, and so

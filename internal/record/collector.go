@@ -143,8 +143,10 @@ func (r scraped) others(to scrape) {
 	if age, known := r.settings.WatchAge(); known {
 		to.gauge("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods.", age.Seconds())
 	}
-	for part, bytes := range r.memory() {
-		to.gauge("memory_used_bytes", "What the node's memory is used by; together the parts are all that is not free.", float64(bytes), "part", string(part))
+	if r.settings.Host != nil {
+		for part, bytes := range r.settings.Host.Memory() {
+			to.gauge("memory_used_bytes", "What the node's memory is used by; together the parts are all that is not free.", float64(bytes), "part", string(part))
+		}
 	}
 	if kills, err := r.settings.OOMKills(); err == nil {
 		to.counter("oom_kills_total", "Processes that the kernel has killed for want of memory since the node booted.", kills)

@@ -14,8 +14,8 @@ const HoldAgainAfter = 30 * time.Second
 
 // Host reports what uses the node's memory.
 type Host interface {
-	// Memory returns where the memory is, in bytes. It reads one file.
-	Memory() (decide.Breakdown, error)
+	// Memory returns where the memory is, in bytes; nil where that is not known. It reads one file.
+	Memory() decide.Breakdown
 	// Processes returns the largest processes outside the pods by a reading of the last half minute, nil
 	// while they are not known, and whether one is under way, which takes a few seconds at most. It does
 	// not wait.
@@ -29,7 +29,7 @@ func (r *Recorder) Decision(d *decide.Decision) {
 		return
 	}
 	if r.asksHost(d) {
-		d.Breakdown = r.memory()
+		d.Breakdown = r.settings.Host.Memory()
 	}
 	line := decisionLine(d)
 	r.logger.Log(levelOf(d), "decision", line...)
@@ -58,17 +58,4 @@ func (r *Recorder) isNews(d *decide.Decision) bool {
 func (r *Recorder) asksHost(d *decide.Decision) bool {
 	signal := d.Pressure.Threshold.Signal
 	return r.settings.Host != nil && signal.Kind() == pressure.MemoryKind && signal != pressure.AllocatableMemoryAvailable
-}
-
-// memory returns what the node's memory is used by; nil where that is not known.
-func (r *Recorder) memory() decide.Breakdown {
-	if r.settings.Host == nil {
-		return nil
-	}
-	used, err := r.settings.Host.Memory()
-	if err != nil {
-		r.Failed(FailedHost, err)
-		return nil
-	}
-	return used
 }

@@ -82,14 +82,12 @@ type rig struct {
 	unread error         // of all three
 }
 
-// Memory returns what the host's memory is used by.
-// Memory is nothing where it cannot be read. A failure that a scrape finds is counted in that scrape or in
-// the next one, so that no story has one.
-func (r *rig) Memory() (used decide.Breakdown, _ error) {
+// Memory returns what the host's memory is used by, nil where it cannot be read.
+func (r *rig) Memory() (used decide.Breakdown) {
 	if r.unread == nil {
 		used = r.memory
 	}
-	return used, nil
+	return used
 }
 
 // Processes are not known.
