@@ -68,7 +68,7 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 		inForce = nil // the next valid file is always a change
 	}
 	return config.Watch(ctx, d.flags.config, inForce, apply, func(err error) {
-		instead := ""
+		instead := "the one before stays in force"
 		if d.idles() != nil {
 			instead = insteadIdle
 			d.noteIdle(err)

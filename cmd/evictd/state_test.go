@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
@@ -69,7 +70,7 @@ func TestStateIsWrittenAtTheEnd(t *testing.T) {
 	flags := flagsFor(t, root, refusing())
 	flags.stateDir = dir
 	r := launch(t, flags)
-	r.await(`reading or writing failed","source":"Watch`)
+	r.await(record.FailedWatch)
 	r.stop()
 	r.ends(exitFine)
 	// The end does not wait for a slow disk, and here the write goes on after it.

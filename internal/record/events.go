@@ -65,7 +65,7 @@ func eventTable() map[string]event {
 		reasonStuck: {reasonStuck, warning, "evictd evicted this pod for {signal}, it should have ended by {deadline} and has not: evictd does not rely on its end any more. " +
 			"Look for finalizers, volumes that do not unmount, or a container runtime that hangs."},
 		reasonHeld:    {reasonHeld, warning, "{dry}evictd evicts no pod: {hold}{answer}. {shortage}"},
-		reasonRefused: {reasonRefused, warning, "evictd refuses {what}: {error}"},
+		reasonRefused: {reasonRefused, warning, "evictd refuses its configuration, and {instead}: {error}"},
 		reasonStopped: {reasonStopped, warning, "{state}; {do}. Until then its evictions are server-side dry runs."},
 		reasonResumed: {reasonResumed, normal, "It is not stopped any more: {state}."},
 	}

@@ -69,20 +69,13 @@ func (r *Recorder) InForce(thresholds []pressure.Threshold, edited bool) {
 	}
 }
 
-// Refused notes that the configuration file was refused: an edit, and the configuration before stays
-// in force; or at the start, and instead says in one clause what evictd does until the file is valid.
-// Instead is "" for an edit.
+// Refused notes that the configuration file was refused, at the start or after an edit. Instead says in one
+// clause what evictd does until the file is valid.
 func (r *Recorder) Refused(err error, instead string) {
 	r.metrics.reloads.WithLabelValues(resultFailure).Inc()
 	r.metrics.lastReload.WithLabelValues().Set(0)
-	what := "the edit of its configuration, and the one before stays in force"
-	if instead == "" {
-		r.logger.Error("configuration refused, the old one stays in force", zap.Error(err))
-	} else {
-		what = "its configuration at the start, and " + instead
-		r.logger.Error("configuration refused at the start", zap.Error(err), zap.String("detail", instead))
-	}
-	r.onNode(reasonRefused, "{what}", what, "{error}", wording.OneLine(err.Error()))
+	r.logger.Error("configuration refused", zap.Error(err), zap.String("detail", instead))
+	r.onNode(reasonRefused, "{instead}", instead, "{error}", wording.OneLine(err.Error()))
 }
 
 // Tainted notes a change of the node's taints, by their keys. A dry run has changed nothing.

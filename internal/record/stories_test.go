@@ -366,9 +366,9 @@ func ownStories() []story {
 		}},
 		{"a refused configuration is told on the node, cut to 1024 bytes", func(r *rig) {
 			fault := errors.New("limits: x; protect: y" + strings.Repeat(" and so on", 200))
-			r.Refused(fault, "")
+			r.Refused(fault, "the one before stays in force")
 			r.show()
-			r.Refused(fault, "the last valid one is in force, in dry run")
+			r.Refused(fault, "no pod is evicted until the file is valid")
 			r.show()
 			r.InForce(nil, true)
 		}},

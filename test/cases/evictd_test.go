@@ -130,8 +130,7 @@ func (e *evictd) isOver() bool {
 
 // isReady reports whether evictd could decide now, or whether it has said that it will not act.
 func (e *evictd) isReady(ctx context.Context) bool {
-	log := e.log.String()
-	if strings.Contains(log, `"msg":"evictd does not act"`) || strings.Contains(log, `"msg":"configuration refused at the start"`) {
+	if strings.Contains(e.log.String(), `"msg":"evictd does not act"`) {
 		return e.watchedSince(ctx, e.begun)
 	}
 	_, code, err := e.get(ctx, "/readyz")
