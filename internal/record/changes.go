@@ -2,7 +2,6 @@ package record
 
 import (
 	"errors"
-	"slices"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -23,13 +22,6 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	}
 	r.sample, r.under, r.forecasts = *sample, verdict.Under, verdict.Forecasts
 	r.pressures = append(r.pressures[:0], verdict.Pressures...) // those of the verdict are the agent's
-}
-
-// presses reports whether a threshold of a signal holds.
-func (r *Recorder) presses(signal pressure.Signal, hard bool) bool {
-	return slices.ContainsFunc(r.pressures, func(p pressure.Pressure) bool {
-		return p.Threshold.Signal == signal && p.Threshold.Hard == hard
-	})
 }
 
 // noteState logs about once a minute that a signal cannot be read, as every failure, and that the node does

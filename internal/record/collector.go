@@ -106,12 +106,6 @@ func (r scraped) figures(to scrape, signal pressure.Signal) {
 		to.counter("reclaim_actual_"+unit+"_total", "By how much their end let grow what is available and what the other pods hold.",
 			r.reclaims[signal].Actual, "signal", name)
 	}
-	if signal.OnDisk() && (r.presses(signal, true) || r.presses(signal, false)) {
-		for part, amount := range r.breakdowns[signal] {
-			to.gauge("disk_used_"+unit, "What a disk is used by, at the last decision about its pressure; lower bounds without the part Other.",
-				float64(amount), "signal", name, "part", string(part))
-		}
-	}
 }
 
 // state sends what is thought of a signal.
@@ -132,8 +126,10 @@ func (r scraped) state(to scrape, signal pressure.Signal) {
 	}
 	if seen != pressure.Unknown {
 		for _, t := range []pressure.Threshold{{Hard: true}, {}} {
-			to.gauge("pressure", "1 while a threshold of the signal holds, else 0.",
-				number(r.presses(signal, t.Hard)), "signal", name, "kind", t.Kind())
+			holds := slices.ContainsFunc(r.pressures, func(p pressure.Pressure) bool {
+				return p.Threshold.Signal == signal && p.Threshold.Hard == t.Hard
+			})
+			to.gauge("pressure", "1 while a threshold of the signal holds, else 0.", number(holds), "signal", name, "kind", t.Kind())
 		}
 	}
 }

@@ -25,7 +25,6 @@ func (r *Recorder) keep(d *decide.Decision, line fields) {
 	k := kept{d.Pressure.Threshold.Signal, d.Hold, line.json()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.breakdowns[k.signal] = d.Breakdown
 	for i, last := range slices.Backward(r.kept) {
 		if last.signal != k.signal {
 			continue

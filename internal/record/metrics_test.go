@@ -149,13 +149,6 @@ func everything(r *rig) {
 	r.Sample(sampleOf(start), &verdict)
 	r.KubeletThresholds(true, []kubeletconfig.Finding{{Signal: pressure.MemoryAvailable}})
 	r.Confined(true)
-	for _, signal := range []pressure.Signal{
-		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
-	} {
-		d := held(decide.HoldInsufficientReclaim)
-		d.Pressure.Threshold.Signal, d.Breakdown = signal, brokenDown()
-		r.Decision(d)
-	}
 }
 
 // brokenDown is a breakdown with every part.

@@ -54,7 +54,6 @@ type Recorder struct {
 	forecasts  [pressure.SignalCount]pressure.Forecast
 	pressures  []pressure.Pressure // those that hold
 	thresholds []pressure.Threshold
-	breakdowns [pressure.SignalCount]decide.Breakdown // of the last decision
 	reclaims   [pressure.SignalCount]decide.Reclaimed // in all
 }
 

@@ -186,26 +186,6 @@ func decisionStories() []story {
 				r.show()
 			}
 		}},
-		{"what a disk is used by is shown while it is known, and no longer than the pressure", func(r *rig) {
-			insufficient := held(decide.HoldInsufficientReclaim)
-			r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{insufficient.Pressure}})
-			r.show()
-			insufficient.Breakdown = brokenDown()
-			r.Decision(insufficient)
-			r.show()
-			delete(insufficient.Breakdown, decide.PartDeleted)
-			r.Decision(insufficient)
-			r.show()
-			memory := held(decide.HoldBackingOff) // it changes nothing there
-			memory.Pressure, memory.Breakdown = decision().Pressure, decide.Breakdown{decide.PartOther: 1}
-			r.Decision(memory)
-			r.show()
-			r.Decision(held(decide.HoldUsageUnknown))
-			r.show()
-			r.Decision(insufficient)
-			r.show()
-			r.Sample(sampleOf(start.Add(time.Second)), &pressure.Verdict{Time: start.Add(time.Second)})
-		}},
 	}
 }
 

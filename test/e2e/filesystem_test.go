@@ -35,7 +35,7 @@ func TestDiskFilledByTheHostEvictsNoPod(t *testing.T) {
 	s.wantVictims()
 }
 
-// filledElsewhere waits for an Event on the node, and compares the metric with what was written.
+// filledElsewhere waits for an Event on the node, and compares a decision with what was written.
 func filledElsewhere(s *scene) {
 	s.Helper()
 	s.until("an Event on the node says that evictions would not suffice", func(ctx context.Context) bool {
@@ -47,12 +47,13 @@ func filledElsewhere(s *scene) {
 		})
 	})
 	// They are reported every 30 s.
-	s.until("the metric shows what uses the space", func(ctx context.Context) bool {
-		used := func(part string) float64 {
-			return s.count(ctx, "evictd_disk_used_bytes", "signal", node.DiskSpace, "part", part) / (1 << 20)
-		}
-		pods := used("Layers") + used("Logs") + used("EmptyDirs")
-		return used("Other") >= greedyMiB && used("EmptyDirs") >= modestMiB && pods < modestMiB+10
+	s.until("a decision says what uses the space", func(ctx context.Context) bool {
+		decisions, err := live.Decisions(ctx)
+		return err == nil && slices.ContainsFunc(decisions, func(d node.Decision) bool {
+			used := func(part string) int64 { return d.Breakdown[part] >> 20 }
+			pods := used("Layers") + used("Logs") + used("EmptyDirs")
+			return d.Signal == node.DiskSpace && used("Other") >= greedyMiB && used("EmptyDirs") >= modestMiB && pods < modestMiB+10
+		})
 	})
 }
 

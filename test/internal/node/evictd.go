@@ -66,6 +66,8 @@ type Decision struct {
 	Available int64  `json:"available"`
 	Line      int64  `json:"line"`
 	Kind      string `json:"kind"`
+	// Breakdown is what uses the signal, by part.
+	Breakdown map[string]int64 `json:"breakdown"`
 	// ReactionSeconds is from the sample to the first request.
 	ReactionSeconds float64 `json:"reaction_seconds"`
 }
