@@ -98,7 +98,7 @@ type Signal struct {
 	ForecastSeconds *float64 `json:"forecastSeconds,omitempty"`
 	// KubeletLine is below what the kubelet evicts, in evictd's measure; nil where that is not known.
 	KubeletLine *int64 `json:"kubeletLine,omitempty"`
-	// Thresholds are the signal's, hard before soft.
+	// Thresholds are the signal's, hard before soft, as the configuration has them.
 	Thresholds []Threshold `json:"thresholds,omitempty"`
 }
 

@@ -39,7 +39,7 @@ func (d *Document) AddSignals(seen *pressure.Sample, verdict *pressure.Verdict, 
 	}
 }
 
-// thresholdsOf returns those of a signal and where they stand, hard before soft.
+// thresholdsOf returns those of a signal and where they stand, in their order.
 func thresholdsOf(all []pressure.Threshold, verdict *pressure.Verdict, signal pressure.Signal, now pressure.Observation) []Threshold {
 	var thresholds []Threshold
 	for i := range all {
@@ -51,16 +51,13 @@ func thresholdsOf(all []pressure.Threshold, verdict *pressure.Verdict, signal pr
 		if now.State == pressure.Known {
 			one.Line = new(t.Quantity.Of(now.Capacity))
 		}
-		of := func(p pressure.Pressure) bool { return p.Threshold.Signal == signal && p.Threshold.Hard == t.Hard }
-		if at := slices.IndexFunc(verdict.Waiting, of); at >= 0 {
-			one.Since = verdict.Waiting[at].Since
-		}
-		if at := slices.IndexFunc(verdict.Pressures, of); at >= 0 {
-			one.Since, one.Holds = verdict.Pressures[at].Since, true
+		for n, p := range slices.Concat(verdict.Waiting, verdict.Pressures) {
+			if p.Threshold.Signal == signal && p.Threshold.Hard == t.Hard {
+				one.Since, one.Holds = p.Since, n >= len(verdict.Waiting)
+			}
 		}
 		thresholds = append(thresholds, one)
 	}
-	slices.SortStableFunc(thresholds, func(a, b Threshold) int { return cmp.Compare(a.Kind, b.Kind) })
 	return thresholds
 }
 

@@ -12,11 +12,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-const (
-	unknown = "unknown"
-	// kept is how many decisions an agent keeps: with fewer, none is missing.
-	kept = 64
-)
+const unknown = "unknown"
 
 // decision is the part of an entry of Decisions that is used; docs/runbook.md has all of it.
 type decision struct {
@@ -85,17 +81,14 @@ func (s *Signal) held() string {
 	return ""
 }
 
-// lastEviction says when which pod was evicted last.
+// lastEviction says when which pod was evicted last, by the decisions that are kept.
 func (d *Document) lastEviction() string {
 	for _, one := range d.decisions() {
 		if one.Verb == "Acted" && one.Victim != "" {
 			return d.ago(one.Time) + " " + wording.OneLine(one.Victim) + map[bool]string{true: " (dry run)"}[one.DryRun]
 		}
 	}
-	if len(d.Decisions) >= kept {
-		return "before its last decisions"
-	}
-	return "none"
+	return "none lately"
 }
 
 // ago says how long before the document a moment was.

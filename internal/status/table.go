@@ -58,7 +58,8 @@ func (d *Document) WriteTable(w io.Writer) error {
 	r.begin(len(d.Signals), "SIGNAL", "AVAILABLE", "CAPACITY", "THRESHOLDS")
 	for i := range d.Signals {
 		s := &d.Signals[i]
-		r.add(s.Name.String(), s.figure(s.Available), s.figure(s.Capacity), cmp.Or(s.Reason, s.lines()))
+		state := strings.ToLower(s.State)
+		r.add(s.Name.String(), figure(s.Name, s.Available, state), figure(s.Name, s.Capacity, state), cmp.Or(s.Reason, s.lines()))
 	}
 	r.begin(len(d.InFlight), "IN FLIGHT", "FOR", "PHASE", "SINCE", "DEADLINE", "FREES")
 	for i := range d.InFlight {
@@ -90,12 +91,12 @@ func (d *Document) addNext(r *rows) {
 	}
 }
 
-// figure is an amount of a signal, or its state where that is not known.
-func (s *Signal) figure(n *int64) string {
+// figure is an amount of a signal, or what stands for one that is not known: never 0.
+func figure(signal pressure.Signal, n *int64, none string) string {
 	if n == nil {
-		return strings.ToLower(s.State)
+		return none
 	}
-	return wording.Figure(s.Name, *n)
+	return wording.Figure(signal, *n)
 }
 
 // lines are the thresholds, and where they stand.
@@ -140,6 +141,7 @@ func (r *Ranking) WriteTable(w io.Writer, wide bool) error {
 	all := rows{{"RANK", "POD", "UID", "OWNER", "QUEUE", "EXCEEDS", "PRIORITY", "EFFECTIVE", "USAGE", "REQUEST", "OVER", "WORKING SET", "RECLAIM", "GRACE", "REASON"}}
 	for _, e := range slices.Concat(r.Candidates, r.Protected) {
 		position, exceeds := "-", "no"
+		of := func(n *int64) string { return figure(r.Signal, n, "-") }
 		if e.Rank > 0 {
 			position = strconv.Itoa(e.Rank)
 		}
@@ -148,7 +150,7 @@ func (r *Ranking) WriteTable(w io.Writer, wide bool) error {
 		}
 		all.add(position, e.Namespace+"/"+e.Name, e.UID, orDash(e.Owner), orDash(e.Queue), exceeds,
 			strconv.FormatInt(int64(e.Priority), 10), strconv.FormatInt(int64(e.Effective), 10),
-			r.figure(e.Usage), r.figure(&e.Request), r.figure(e.Over), r.figure(e.WorkingSet), r.figure(e.Reclaim),
+			of(e.Usage), of(&e.Request), of(e.Over), of(e.WorkingSet), of(e.Reclaim),
 			strconv.FormatInt(e.Grace, 10)+"s", e.Reason)
 	}
 	for i, row := range all {
@@ -157,14 +159,6 @@ func (r *Ranking) WriteTable(w io.Writer, wide bool) error {
 		}
 	}
 	return all.write(w)
-}
-
-// figure is an amount of what is ranked by; an unknown figure is a dash and never 0.
-func (r *Ranking) figure(n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return wording.Figure(r.Signal, *n)
 }
 
 // clock is a time of the day; a dash where it is not known.

@@ -23,7 +23,8 @@ func (d *Document) WriteWhy(w io.Writer, signal pressure.Signal, key string) err
 	}
 	var r rows
 	s := d.signal(signal)
-	r.say("%s on node %s, ranked by %s (%s %s of %s)", key, d.NodeName, order.Resource, signal, s.figure(s.Available), s.figure(s.Capacity))
+	r.say("%s on node %s, ranked by %s (%s %s of %s)", key, d.NodeName, order.Resource, signal,
+		figure(signal, s.Available, unknown), figure(signal, s.Capacity, unknown))
 	r.add()
 	r.position(&all[at], len(order.Candidates))
 	r.facts(&all[at])
