@@ -71,15 +71,11 @@ func (q *logQueue) Write(line []byte) (int, error) {
 
 // Sync waits until all that was queued before is handed on, or for a second.
 func (q *logQueue) Sync() error {
-	late, done := time.NewTimer(flushWait).C, make(chan struct{})
-	select {
-	case q.work <- func() { close(done) }:
-	case <-late:
-		return nil
-	}
+	done := make(chan struct{})
+	go func() { q.work <- func() { close(done) } }() // the queue may be full
 	select {
 	case <-done:
-	case <-late:
+	case <-time.After(flushWait):
 	}
 	return nil
 }
