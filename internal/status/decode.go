@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
 
@@ -62,13 +61,10 @@ func (d *Document) Save(path string) error {
 
 // decode reads a document. Own checks add to the library what docs/adr/0017 lists.
 func decode(data []byte) (*Document, error) {
-	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF"))) // an editor's byte order mark
-	switch {
-	case len(data) > MaxBytes:
+	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("it is larger than %d MiB", MaxBytes>>20)
-	case !utf8.Valid(text):
-		return nil, errors.New("it is not UTF-8 text")
 	}
+	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF"))) // an editor's byte order mark
 	var parts struct {
 		Document
 
