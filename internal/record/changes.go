@@ -20,7 +20,7 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	for signal := range pressure.SignalCount {
 		r.noteState(pressure.Signal(signal), &sample.Observations[signal])
 	}
-	r.sample, r.under, r.forecasts = *sample, verdict.Under, verdict.Forecasts
+	r.sample, r.forecasts = *sample, verdict.Forecasts
 	r.pressures = append(r.pressures[:0], verdict.Pressures...) // those of the verdict are the agent's
 }
 

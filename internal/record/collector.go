@@ -115,8 +115,6 @@ func (r scraped) state(to scrape, signal pressure.Signal) {
 		to.gauge("signal_state", "1 for the state of the signal; Absent: the node has no such signal.",
 			number(state == seen), "signal", name, "state", state.String())
 	}
-	to.gauge("under_pressure", "1 while a threshold of the signal is met, grace period or not, or was within the transition period.",
-		number(r.under[signal]), "signal", name)
 	if f := r.forecasts[signal]; f.Known {
 		seconds := f.After.Seconds()
 		if f.After == pressure.Never {
@@ -138,11 +136,6 @@ func (r scraped) state(to scrape, signal pressure.Signal) {
 func (r scraped) others(to scrape) {
 	if age, known := r.settings.WatchAge(); known {
 		to.gauge("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods.", age.Seconds())
-	}
-	if r.settings.Host != nil {
-		for part, bytes := range r.settings.Host.Memory() {
-			to.gauge("memory_used_bytes", "What the node's memory is used by; together the parts are all that is not free.", float64(bytes), "part", string(part))
-		}
 	}
 	if kills, err := r.settings.OOMKills(); err == nil {
 		to.counter("oom_kills_total", "Processes that the kernel has killed for want of memory since the node booted.", kills)

@@ -144,7 +144,6 @@ func everything(r *rig) {
 		verdict.Pressures = append(verdict.Pressures, pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}})
 	}
 	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
-	r.asked()
 	r.InForce(thresholds, false)
 	r.Sample(sampleOf(start), &verdict)
 	r.KubeletThresholds(true, []kubeletconfig.Finding{{Signal: pressure.MemoryAvailable}})

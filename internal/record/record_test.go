@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/evict"
@@ -76,22 +75,10 @@ type rig struct {
 	out      *strings.Builder   // of show
 	shown    map[string]float64 // the series that it saw last
 
-	memory decide.Breakdown // what the host's files say, where it is asked
 	kills  int64
 	age    time.Duration // of the watch
-	unread error         // of all three
+	unread error         // of both
 }
-
-// Memory returns what the host's memory is used by, nil where it cannot be read.
-func (r *rig) Memory() (used decide.Breakdown) {
-	if r.unread == nil {
-		used = r.memory
-	}
-	return used
-}
-
-// Processes are not known.
-func (*rig) Processes(time.Time) ([]decide.Process, bool) { return nil, false }
 
 // Decision records a decision; each hold comes so long after the one before that it is said again.
 func (r *rig) Decision(d *decide.Decision) {
@@ -105,23 +92,12 @@ func (r *rig) Decision(d *decide.Decision) {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	now := start
-	r := &rig{t: t, log: &bytes.Buffer{}, events: &events{t: t}, now: &now, out: &strings.Builder{}, kills: 40, memory: decide.Breakdown{}}
-	for i, part := range hostinfo.Parts() {
-		r.memory[part] = int64(i)
-	}
+	r := &rig{t: t, log: &bytes.Buffer{}, events: &events{t: t}, now: &now, out: &strings.Builder{}, kills: 40}
 	r.settings = record.Settings{
 		NodeName: "node-1", Version: "v1.2.3", Now: func() time.Time { return now },
 		OOMKills: func() (int64, error) { return r.kills, r.unread },
 		WatchAge: func() (time.Duration, bool) { return r.age, r.unread == nil },
 	}
-	r.start()
-	return r
-}
-
-// asked is a rig whose recorder asks the host.
-func (r *rig) asked() *rig {
-	r.t.Helper()
-	r.settings.Host = r
 	r.start()
 	return r
 }

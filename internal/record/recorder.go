@@ -25,8 +25,7 @@ type Settings struct {
 	Version string
 	// Now is the clock, for the pace of log lines alone.
 	Now func() time.Time
-	// Host says what uses the node's memory, at each scrape and for decisions about that memory; nil does
-	// not.
+	// Host says what uses the node's memory, for decisions about that memory; nil does not.
 	Host Host
 	// OOMKills returns how many processes the kernel has killed because of missing memory since boot, and
 	// WatchAge how long ago the API server last delivered anything on the watch of the node's pods; false
@@ -50,7 +49,6 @@ type Recorder struct {
 	kept   []kept        // the last decisions, the oldest first
 
 	sample     pressure.Sample // its zero value is unknown everywhere
-	under      [pressure.SignalCount]bool
 	forecasts  [pressure.SignalCount]pressure.Forecast
 	pressures  []pressure.Pressure // those that hold
 	thresholds []pressure.Threshold
