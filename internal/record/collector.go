@@ -75,7 +75,12 @@ func (scraped) Describe(chan<- *prometheus.Desc) {}
 // Collect sends every series.
 func (r scraped) Collect(ch chan<- prometheus.Metric) {
 	to := scrape(ch)
-	r.others(to)
+	if age, known := r.settings.WatchAge(); known {
+		to.gauge("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods.", age.Seconds())
+	}
+	if kills, err := r.settings.OOMKills(); err == nil {
+		to.counter("oom_kills_total", "Processes that the kernel has killed for want of memory since the node booted.", kills)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, signal := range pressure.Signals() {
@@ -129,16 +134,6 @@ func (r scraped) state(to scrape, signal pressure.Signal) {
 			})
 			to.gauge("pressure", "1 while a threshold of the signal holds, else 0.", number(holds), "signal", name, "kind", t.Kind())
 		}
-	}
-}
-
-// others reads what has a function in the settings.
-func (r scraped) others(to scrape) {
-	if age, known := r.settings.WatchAge(); known {
-		to.gauge("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods.", age.Seconds())
-	}
-	if kills, err := r.settings.OOMKills(); err == nil {
-		to.counter("oom_kills_total", "Processes that the kernel has killed for want of memory since the node booted.", kills)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -27,14 +28,12 @@ func (r *Recorder) attemptWords(d *decide.Decision, a *decide.Attempt) []string 
 	if d.DryRunWhy != "" {
 		why = " evictd does not act: " + strings.TrimSuffix(d.DryRunWhy, ".") + "."
 	}
-	words := []string{
+	bypassed := cmp.Or(a.Bypassed, &evict.Budget{}) // only a text about one that was has its figures
+	return []string{
 		"{pod}", pod, "{budget}", budget, "{why}", why, "{answer}", quoted(a.Result.Message),
 		"{dry}", dry(d), "{shortage}", r.shortage(&d.Pressure), "{judged}", judged(d, a),
+		"{wants}", fmt.Sprint(bypassed.Desired), "{has}", fmt.Sprint(bypassed.Healthy),
 	}
-	if bypassed := a.Bypassed; bypassed != nil {
-		words = append(words, "{wants}", fmt.Sprint(bypassed.Desired), "{has}", fmt.Sprint(bypassed.Healthy))
-	}
-	return words
 }
 
 func dry(d *decide.Decision) string {
