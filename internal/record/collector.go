@@ -79,7 +79,8 @@ func (r scraped) Collect(ch chan<- prometheus.Metric) {
 		to.gauge("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods.", age.Seconds())
 	}
 	if kills, err := r.settings.OOMKills(); err == nil {
-		to.counter("oom_kills_total", "Processes that the kernel has killed for want of memory since the node booted.", kills)
+		const help = "Processes that the kernel has killed for want of memory since the node booted."
+		to.send(prometheus.CounterValue, "oom_kills_total", help, float64(kills), nil)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,12 +105,6 @@ func (r scraped) figures(to scrape, signal pressure.Signal) {
 					float64(t.Quantity.Of(seen.Capacity))/per, "signal", name, "kind", t.Kind())
 			}
 		}
-	}
-	if signal.ReclaimMeasured() {
-		to.counter("reclaim_expected_"+unit+"_total", "What victims held before their end, where it is known what the node got back.",
-			r.reclaims[signal].Expected, "signal", name)
-		to.counter("reclaim_actual_"+unit+"_total", "By how much their end let grow what is available and what the other pods hold.",
-			r.reclaims[signal].Actual, "signal", name)
 	}
 }
 
@@ -142,10 +137,6 @@ type scrape chan<- prometheus.Metric
 
 func (s scrape) gauge(name, help string, value float64, labels ...string) {
 	s.send(prometheus.GaugeValue, name, help, value, labels)
-}
-
-func (s scrape) counter(name, help string, value int64, labels ...string) {
-	s.send(prometheus.CounterValue, name, help, float64(value), labels)
 }
 
 func (s scrape) send(kind prometheus.ValueType, name, help string, value float64, labels []string) {

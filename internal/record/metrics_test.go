@@ -86,10 +86,6 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 		there(`wakeups{source=%q}`, source)
 		there(`stall_events_total{source=%q}`, source)
 	}
-	for signal, unit := range map[string]string{"memory.available": "bytes", "allocatableMemory.available": "bytes", "pid.available": "tasks"} {
-		there(`reclaim_expected_%s_total{signal=%q}`, unit, signal)
-		there(`reclaim_actual_%s_total{signal=%q}`, unit, signal)
-	}
 	for _, request := range record.APIRequests() {
 		for _, code := range []string{"None", "401", "403", "429", "4xx", "5xx"} {
 			there(`api_errors_total{code=%q,request=%q}`, code, request)

@@ -52,7 +52,6 @@ type Recorder struct {
 	forecasts  [pressure.SignalCount]pressure.Forecast
 	pressures  []pressure.Pressure // those that hold
 	thresholds []pressure.Threshold
-	reclaims   [pressure.SignalCount]decide.Reclaimed // in all
 }
 
 // New returns a recorder whose metrics are registered. It panics when they cannot be: their

@@ -264,7 +264,7 @@ func victimStories() []story {
 			r.Ledger(late, nil, 0, 0)
 			r.Ledger(late, all[:1], 0, 0)
 		}},
-		{"a victim that ended: what is not known is not 0, and less than nothing came back is none", func(r *rig) {
+		{"a victim that ended: what is not known is not 0, and less than nothing may have come back", func(r *rig) {
 			first, slab := ended(), 9*mi
 			first.Victim.Held = &usage.Detail{Slab: &slab}
 			r.VictimEnded(first)

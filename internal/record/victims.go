@@ -48,10 +48,6 @@ func (r *Recorder) VictimEnded(e *decide.Ended) {
 		some("held", b.Held, "expected", e.Expected)
 	if e.Reclaim != nil {
 		line = line.with("expected_last", e.Reclaim.Expected, "reclaimed", e.Reclaim.Actual)
-		r.mu.Lock()
-		r.reclaims[e.Signal].Expected += e.Reclaim.Expected
-		r.reclaims[e.Signal].Actual += max(0, e.Reclaim.Actual)
-		r.mu.Unlock()
 	}
 	r.logger.Info("victim ended", line...)
 }
