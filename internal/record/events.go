@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -13,12 +12,6 @@ import (
 
 // messageLimit is the API's limit for an Event's text, in bytes.
 const messageLimit = 1024
-
-// EventWriter takes Kubernetes Events, as client-go's record.EventRecorder and
-// [Events] do. The objects are ObjectReferences. It must not wait for the API server.
-type EventWriter interface {
-	Event(object runtime.Object, eventtype, reason, message string)
-}
 
 // event is an Event: its reason, its type, and its text, in which each {word} is replaced.
 type event struct{ reason, kind, text string }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/record"
@@ -41,8 +42,10 @@ var start = time.Date(2026, 3, 4, 5, 6, 7, 8000000, time.UTC)
 // written is an Event that was written.
 type written struct{ object, kind, reason, message string }
 
-// events is an EventWriter that keeps what is written. No message may be longer than the API takes.
+// events keeps what is written. No message may be longer than the API takes.
 type events struct {
+	eventrecord.EventRecorder // its other methods are not called
+
 	t   *testing.T
 	mu  sync.Mutex
 	all []written

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
@@ -39,7 +40,7 @@ type Settings struct {
 type Recorder struct {
 	settings Settings
 	logger   *zap.Logger
-	events   EventWriter
+	events   record.EventRecorder
 	metrics  *metrics
 
 	mu     sync.Mutex // guards all below
@@ -55,8 +56,8 @@ type Recorder struct {
 }
 
 // New returns a recorder whose metrics are registered. It panics when they cannot be: their
-// names are constants.
-func New(logger *zap.Logger, registerer prometheus.Registerer, events EventWriter, settings Settings) *Recorder {
+// names are constants. What takes the Events, as [Events] does, must not wait for the API server.
+func New(logger *zap.Logger, registerer prometheus.Registerer, events record.EventRecorder, settings Settings) *Recorder {
 	r := &Recorder{settings: settings, logger: logger, events: events, said: once{}}
 	r.metrics = newMetrics(registerer, settings.Version)
 	registerer.MustRegister(scraped{r})
