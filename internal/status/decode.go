@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/evictd/evictd/internal/config"
@@ -91,42 +89,34 @@ func decode(data []byte) (*Document, error) {
 // checkWhole writes what was read again. A field that is written then must be there, since the library leaves
 // one that is missing, or null, at 0.
 func (d *Document) checkWhole(text []byte) error {
-	var written bytes.Buffer
 	if d.Pods == nil {
 		d.Pods = []Pod{}
 	}
-	if err := d.Write(&written); err != nil {
-		return err
-	}
 	var want, have map[string]any
-	if err := errors.Join(json.Unmarshal(written.Bytes(), &want), json.Unmarshal(text, &have)); err != nil {
+	written, err := json.Marshal(d) //nolint:musttag // of a request in doubt, which is not in it
+	if err = errors.Join(err, json.Unmarshal(written, &want), json.Unmarshal(text, &have)); err != nil {
 		return err
 	}
 	delete(want, "configuration") // its defaults may be left out
-	return missing("", want, have)
-}
-
-// missing returns the first value below a path that have lacks.
-func missing(path string, want, have any) error {
-	switch want := want.(type) {
-	case map[string]any:
-		given, _ := have.(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(want)) {
-			below := strings.TrimPrefix(path+"."+name, ".")
-			if given[name] == nil && want[name] != nil {
-				return fmt.Errorf("%s: is missing, and missing is not 0", below)
-			}
-			if err := missing(below, want[name], given[name]); err != nil {
-				return err
-			}
-		}
-	case []any:
-		items, _ := have.([]any)
-		for i := range min(len(want), len(items)) {
-			if err := missing(fmt.Sprintf("%s[%d]", path, i), want[i], items[i]); err != nil {
-				return err
-			}
-		}
+	if lacks := sets.New(paths("", want)...).Delete(paths("", have)...); lacks.Len() > 0 {
+		return fmt.Errorf("%s: is missing, and missing is not 0", sets.List(lacks)[0][1:])
 	}
 	return nil
+}
+
+// paths returns where a value and all below it are that are not null.
+func paths(at string, value any) (all []string) {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		for name, below := range value {
+			all = append(all, paths(at+"."+name, below)...)
+		}
+	case []any:
+		for i, below := range value {
+			all = append(all, paths(fmt.Sprintf("%s[%d]", at, i), below)...)
+		}
+	}
+	return append(all, at)
 }

@@ -246,7 +246,7 @@ func TestBadDocuments(t *testing.T) {
 		"no configuration":  {change(`"configuration"`, `"enforcement"`), `duplicate field "enforcement"`},
 		"bad configuration": {change(`"memory.available": "5%"`, `"memory.available": "500%"`), "configuration: invalid configuration: evictionHard[memory.available]"},
 		"unknown setting":   {change(`"dryRun": false`, `"colour": false`), "configuration: invalid configuration: colour"},
-		"null pod":          {`{"apiVersion": "evictd.dev/v1alpha1", "kind": "NodeStatus", "evictdVersion": "v", "nodeName": "n", "time": "2026-11-20T02:14:07Z", "pods": [null], "configuration": {"apiVersion": "evictd.dev/v1alpha1", "kind": "EvictdConfiguration"}}`, "pods[0].ephemeralStorageRequest: is missing"},
+		"null pod":          {`{"apiVersion": "evictd.dev/v1alpha1", "kind": "NodeStatus", "evictdVersion": "v", "nodeName": "n", "time": "2026-11-20T02:14:07Z", "pods": [null], "configuration": {"apiVersion": "evictd.dev/v1alpha1", "kind": "EvictdConfiguration"}}`, "pods[0]: is missing"},
 		"no such signal":    {change(`"name": "memory.available"`, `"name": "memory.free"`), `unknown signal "memory.free"`},
 		"no such disk":      {change(`"nodefs.available": 5`, `"tape.available": 5`), `unknown signal "tape.available"`},
 		"a number as name":  {change(`"nodeName": "worker-1"`, `"nodeName": 5`), "nodeName of type string"},
