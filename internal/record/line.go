@@ -169,11 +169,8 @@ func next(d *decide.Decision) []rank.Entry {
 	for i := range d.Attempts {
 		behind = max(behind, d.Attempts[i].Entry.Position)
 	}
-	all := d.Ranking.Candidates
-	for len(all) > 0 && all[0].Position <= behind {
-		all = all[1:]
-	}
-	return all[:min(runnersUp, len(all))]
+	left := d.Ranking.Candidates[min(behind, len(d.Ranking.Candidates)):] // positions count from 1
+	return left[:min(runnersUp, len(left))]
 }
 
 func protectedOf(ranking *rank.Ranking) map[rank.Protection]int {
