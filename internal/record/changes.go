@@ -24,8 +24,8 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	r.pressures = append(r.pressures[:0], verdict.Pressures...) // those of the verdict are the agent's
 }
 
-// noteState logs about once a minute that a signal cannot be read, as every failure, and that the node does
-// not have one that a threshold requires.
+// noteState logs that a signal cannot be read, as every failure, and that the node does not have one that a
+// threshold requires.
 func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation) {
 	level, message := zapcore.WarnLevel, "signal is unknown"
 	switch {
@@ -36,7 +36,7 @@ func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation)
 	default:
 		return
 	}
-	if r.said.say(subject{message, signal}, "", r.settings.Now(), failuresApart) {
+	if r.said.say(subject{message, signal}, "", r.settings.Now()) {
 		r.logger.Log(level, message, zap.Stringer("signal", signal), zap.Error(seen.Err))
 	}
 }

@@ -7,11 +7,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// HoldAgainAfter is how long a decision to hold is not recorded again while nothing about it changes.
-// Near a threshold there are a hundred ticks a second; one line for each would bury the one that
-// matters.
-const HoldAgainAfter = 30 * time.Second
-
 // Host reports what uses the node's memory.
 type Host interface {
 	// Memory returns where the memory is, in bytes; nil where that is not known. It reads one file.
@@ -23,7 +18,7 @@ type Host interface {
 }
 
 // Decision writes a decision down everywhere: each one that sent a request, and a hold when it begins,
-// changes, or has lasted for [HoldAgainAfter]. The recorder keeps nothing that belongs to the decision.
+// changes, or has lasted for [AgainAfter]. The recorder keeps nothing that belongs to the decision.
 func (r *Recorder) Decision(d *decide.Decision) {
 	if !r.isNews(d) {
 		return
@@ -51,7 +46,7 @@ func (r *Recorder) isNews(d *decide.Decision) bool {
 		delete(r.said, of)
 		return true
 	}
-	return !pending && r.said.say(of, string(d.Hold)+d.Pressure.Threshold.Kind(), d.Time, HoldAgainAfter)
+	return !pending && r.said.say(of, string(d.Hold)+d.Pressure.Threshold.Kind(), d.Time)
 }
 
 // asksHost reports whether a decision is about memory of the whole node.

@@ -17,12 +17,12 @@ const (
 	FailedHost = "Host"
 )
 
-// Failed counts a reading or writing that failed, by its source, and logs it about once a minute while it
+// Failed counts a reading or writing that failed, by its source, and logs it again after [AgainAfter] while it
 // goes on. Failed readings of signals are counted by [Recorder.Sample].
 func (r *Recorder) Failed(source string, err error) {
 	r.metrics.failures.WithLabelValues(source).Inc()
 	r.mu.Lock()
-	due := r.said.say(subject{thing: source}, "failed", r.settings.Now(), failuresApart)
+	due := r.said.say(subject{thing: source}, "", r.settings.Now())
 	r.mu.Unlock()
 	if due {
 		r.logger.Warn("reading or writing failed", zap.String("source", source), zap.Error(err))

@@ -6,6 +6,10 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
+// AgainAfter is how long what goes on unchanged is not recorded again, a hold or a failure. Near a threshold
+// there are a hundred ticks a second; one line for each would bury the one that matters.
+const AgainAfter = 30 * time.Second
+
 // subject is what something is said of: a thing, of one signal where each signal has its own.
 type subject struct {
 	thing  string
@@ -21,10 +25,10 @@ type said struct {
 	at   time.Time
 }
 
-// say reports whether this is to be said of a subject now. What was said last is said again after a time.
-func (o once) say(of subject, what string, now time.Time, again time.Duration) bool {
+// say reports whether this is to be said of a subject now.
+func (o once) say(of subject, what string, now time.Time) bool {
 	last, is := o[of]
-	if is && last.what == what && now.Sub(last.at) < again {
+	if is && last.what == what && now.Sub(last.at) < AgainAfter {
 		return false
 	}
 	o[of] = said{what, now}

@@ -87,7 +87,7 @@ type rig struct {
 func (r *rig) Decision(d *decide.Decision) {
 	if d.Verb == decide.Held {
 		d.Time = start.Add(r.held)
-		r.held += record.HoldAgainAfter
+		r.held += record.AgainAfter
 	}
 	r.Recorder.Decision(d)
 }

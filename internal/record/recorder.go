@@ -14,10 +14,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// failuresApart is how often a failure that continues is logged: a node is read up to a hundred times a
-// second.
-const failuresApart = time.Minute
-
 // Settings are what [New] needs besides the places to write to.
 type Settings struct {
 	// NodeName is the node evictd runs on.

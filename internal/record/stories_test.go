@@ -175,8 +175,8 @@ func decisionStories() []story {
 				decisionAbout(disk, true, time.Second, decide.HoldAwaitingNewerSample),
 				decisionAbout(memory, true, 2*time.Second, decide.HoldLimitReached),
 				decisionAbout(memory, false, 3*time.Second, decide.HoldLimitReached),
-				decisionAbout(memory, false, 3*time.Second+record.HoldAgainAfter-1, decide.HoldLimitReached), // too early
-				decisionAbout(memory, false, 3*time.Second+record.HoldAgainAfter, decide.HoldLimitReached),
+				decisionAbout(memory, false, 3*time.Second+record.AgainAfter-1, decide.HoldLimitReached), // too early
+				decisionAbout(memory, false, 3*time.Second+record.AgainAfter, decide.HoldLimitReached),
 				decisionAbout(memory, false, 34*time.Second, decide.HoldNone),
 				decisionAbout(memory, false, 34*time.Second, decide.HoldLimitReached),
 				decisionAbout(memory, false, 34*time.Second, decide.HoldNone),
@@ -211,7 +211,7 @@ func signalStories() []story {
 			r.told(nil)
 			r.told(&absent)
 		}},
-		{"a lasting fault is logged once a minute, whatever the reason, and so is a file that comes and goes", func(r *rig) {
+		{"a lasting fault is logged every half minute, whatever the reason, and so is a file that comes and goes", func(r *rig) {
 			r.told(nil)
 			for range 20 {
 				r.told(&empty)
@@ -351,7 +351,7 @@ func ownStories() []story {
 			r.show()
 			r.InForce(nil, true)
 		}},
-		{"each failure is counted, and logged once a minute", func(r *rig) {
+		{"each failure is counted, and logged every half minute", func(r *rig) {
 			for _, what := range []string{record.FailedWatch, taint.Failure, record.FailedState, "Usage", record.FailedHost} {
 				for range 3 {
 					r.Failed(what, errors.New("planted"))
