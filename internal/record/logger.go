@@ -75,7 +75,7 @@ func (q *logQueue) Sync() error {
 	go func() { q.work <- func() { close(done) } }() // the queue may be full
 	select {
 	case <-done:
-	case <-time.After(flushWait):
+	case <-time.NewTimer(flushWait).C:
 	}
 	return nil
 }

@@ -15,8 +15,13 @@ func TestOnce(t *testing.T) {
 	}
 	o, now, of := once{}, time.Unix(1, 0), subject{thing: "x"}
 	for i, s := range []step{
-		{0, "a", true}, {AgainAfter - 1, "a", false}, {0, "b", true}, {AgainAfter - 1, "b", false}, {1, "b", true},
-		{0, "", false}, {0, "b", true},
+		{0, "a", true},
+		{AgainAfter - 1, "a", false},
+		{0, "b", true},
+		{AgainAfter - 1, "b", false},
+		{1, "b", true},
+		{0, "", false},
+		{0, "b", true},
 	} {
 		if now = now.Add(s.after); s.what == "" {
 			delete(o, of)
