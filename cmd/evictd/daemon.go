@@ -148,7 +148,6 @@ func (d *daemon) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, part := range []func(context.Context) error{
 		d.pods.Run, d.acting.Run, d.agent.Run, d.server.Run, d.followConfiguration, d.checkAtStart, d.followWakers,
-		d.taints.Run,
 	} {
 		group.Go(func() error { return part(ctx) })
 	}

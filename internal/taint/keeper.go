@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -105,36 +104,20 @@ type Keeper struct {
 	nodes    Client
 	node     string
 	recorder Recorder
-	backoff  wait.Backoff  // of attempts that fail
-	changed  chan struct{} // holds one value after a change of what is to be done
 	sending  chan struct{} // holds one value during an attempt
 
-	mu      sync.Mutex // guards all below
-	want    Wanted
-	done    bool  // what is wanted was sent
-	has     Set   // what the node carries, as far as is known
-	unknown bool  // an attempt failed, and may have been carried out: read the node again
-	fault   error // why the last attempt at what is wanted failed; nil where none did
+	mu    sync.Mutex    // guards all below
+	want  Wanted        // at the last look at the node
+	has   Set           // what the node carries, as far as is known
+	fault error         // why the last attempt failed, which may have been carried out; nil where it did not
+	wait  time.Duration // after the last attempt, where it failed
+	next  time.Time     // before it nothing is sent for what was wanted before too
 }
 
 // New returns a keeper of the taints of a node, by its name, which wants nothing and knows nothing of the
 // node yet. The recorder notes changes.
 func New(nodes Client, node string, recorder Recorder) *Keeper {
-	return &Keeper{
-		nodes: nodes, node: node, recorder: recorder, changed: make(chan struct{}, 1), sending: make(chan struct{}, 1),
-		backoff: wait.Backoff{Duration: firstWait, Factor: 2, Cap: longestWait, Steps: math.MaxInt32, Jitter: jitter},
-	}
-}
-
-// Want says what the node should carry from now on. It does not wait, and sends nothing
-// where nothing changes.
-func (k *Keeper) Want(w Wanted) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if w != k.want {
-		k.want, k.done, k.fault = w, false, nil
-		k.wake()
-	}
+	return &Keeper{nodes: nodes, node: node, recorder: recorder, sending: make(chan struct{}, 1)}
 }
 
 // Found passes the node as it was read at the start.
@@ -142,96 +125,76 @@ func (k *Keeper) Found(node *corev1.Node) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.has = on(node.Spec.Taints...)
-	k.wake()
 }
 
-func (k *Keeper) wake() {
+// Want says what the node should carry, at each look at the node. It does not wait, and sends nothing where nothing is
+// to be changed. An attempt that failed is made again by a later call, and while something is wanted the node is read
+// once a minute. What it carries at the end stays: the next process finds it.
+func (k *Keeper) Want(w Wanted) {
 	select {
-	case k.changed <- struct{}{}:
-	default: // it is awake already
+	case k.sending <- struct{}{}:
+	default: // a later call sees what that attempt leaves
+		return
+	}
+	if k.due(w) {
+		go k.attempt(w)
+	} else {
+		<-k.sending
 	}
 }
 
-// due returns what is wanted, and whether a request is to be sent for it: where something is to be changed or
-// found out, and where the node is to be looked at because it carries something. Fault is why the last one failed.
-func (k *Keeper) due(look bool) (w Wanted, due bool, fault error) {
+// due notes what is wanted, and reports whether a request is to be sent for it: where something is to be changed or
+// found out, and where the node is to be looked at because it carries something.
+func (k *Keeper) due(w Wanted) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	w = k.want
-	asks := w.DryRun && w.Pressures != 0 && !k.done
-	return w, k.unknown || asks || w.real(k.has) != k.has || look && w.real(0) != 0, k.fault
-}
-
-// Settled has the node carry what is wanted, and sends nothing where it does. An error says why it may not. After
-// an attempt that failed it returns that at once, so that only one eviction waits: Run tries again.
-func (k *Keeper) Settled(ctx context.Context) error { return k.attempt(ctx, false, false) }
-
-// Run makes the changes until the context ends. What the node carries then stays: the
-// next process finds it. While something is wanted it reads the node once a minute, and
-// otherwise sends nothing.
-func (k *Keeper) Run(ctx context.Context) error {
-	backoff, look := k.backoff, false
-	timer := time.NewTimer(longestWait)
-	defer timer.Stop()
-	for {
-		if k.attempt(ctx, look, true) == nil {
-			backoff = k.backoff
-			timer.Reset(wait.Jitter(lookEvery, jitter))
-		} else {
-			timer.Reset(backoff.Step())
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-k.changed:
-			look = false
-		case <-timer.C:
-			look = true
-		}
+	changed, wrong := w != k.want, k.fault != nil || w.real(k.has) != k.has
+	k.want = w
+	if changed {
+		return wrong || w.DryRun && w.Pressures != 0
 	}
+	return !time.Now().Before(k.next) && (wrong || w.real(0) != 0)
 }
 
-// attempt sends what is wanted where that is due, and notes what the node carries then. It waits for another
-// attempt to end. After one that failed it tries only if it is to do so again.
-func (k *Keeper) attempt(ctx context.Context, look, again bool) error {
+// Settled waits for the attempt at what is wanted, where one is made. An error says why the node may not carry it.
+// Between two attempts that fail it returns that at once, so that only one eviction waits.
+func (k *Keeper) Settled(ctx context.Context) error {
 	select {
 	case k.sending <- struct{}{}:
 		defer func() { <-k.sending }()
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the API server to taint the node: %w", ctx.Err())
 	}
-	w, due, fault := k.due(look)
-	switch {
-	case !due:
-		return nil
-	case fault != nil && !again:
-		return fault
-	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.fault
+}
+
+// attempt sends what is wanted, and notes what the node carries then.
+func (k *Keeper) attempt(w Wanted) {
+	defer func() { <-k.sending }()
 	var has Set
 	err := retry.RetryOnConflict(wait.Backoff{Steps: conflictsInARow}, func() (err error) {
-		has, err = k.send(ctx, w)
+		has, err = k.send(w)
 		return err
 	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.unknown = err != nil; !k.unknown {
-		k.has, k.done, k.fault = has, w == k.want, nil
-		return nil
-	}
-	if ctx.Err() == nil { // otherwise the caller does not wait any longer
+	after := lookEvery
+	if err == nil {
+		k.has, k.fault, k.wait = has, nil, 0
+	} else {
 		k.recorder.Failed(Failure, err)
+		k.fault, k.wait = fmt.Errorf("tainting node %s: %w", k.node, err), min(max(firstWait, 2*k.wait), longestWait)
+		after = k.wait
 	}
-	err = fmt.Errorf("tainting node %s: %w", k.node, err)
-	if w == k.want {
-		k.fault = err
-	}
-	return err
+	k.next = time.Now().Add(wait.Jitter(after, jitter))
 }
 
 // send reads the node and changes evictd's taints on it. It returns those that the node carries then. A
 // conflict says that another client has changed the node in between.
-func (k *Keeper) send(ctx context.Context, w Wanted) (Set, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+func (k *Keeper) send(w Wanted) (Set, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	node, err := k.nodes.Get(ctx, k.node, metav1.GetOptions{})
 	if err != nil {

@@ -16,8 +16,6 @@ const (
 	Memory Set = 1 << iota
 	Disk
 	PIDs
-	// All is every pressure.
-	All = Memory | Disk | PIDs
 )
 
 // keys are the keys of the taints, in the order of the pressures. The names are those of the kubelet's

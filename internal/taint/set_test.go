@@ -23,7 +23,7 @@ func TestEachSignalHasOneTaint(t *testing.T) {
 			t.Errorf("%v taints the node with %q, want %q alone", signal, got, keys[signal.Kind()])
 		}
 	}
-	if got := strings.Join(All.Keys(), " "); got != "evictd.dev/memory-pressure evictd.dev/disk-pressure evictd.dev/pid-pressure" {
+	if got := strings.Join((Memory | Disk | PIDs).Keys(), " "); got != "evictd.dev/memory-pressure evictd.dev/disk-pressure evictd.dev/pid-pressure" {
 		t.Errorf("all taints are %s", got)
 	}
 }

@@ -40,16 +40,10 @@ type quiet struct{ tb testing.TB }
 func (quiet) Tainted([]string, []string, bool) {}
 func (q quiet) Failed(_ string, err error)     { q.tb.Log(err) }
 
-// keeper maintains a node's taints with those credentials until the context ends.
-func keeper(ctx context.Context, f *evictdtest.Account, as *rest.Config, node string) (*taint.Keeper, <-chan struct{}) {
+// keeper maintains a node's taints with those credentials.
+func keeper(f *evictdtest.Account, as *rest.Config, node string) *taint.Keeper {
 	f.T.Helper()
-	k := taint.New(f.As(as).CoreV1().Nodes(), node, quiet{f.T})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = k.Run(ctx)
-	}()
-	return k, ended
+	return taint.New(f.As(as).CoreV1().Nodes(), node, quiet{f.T})
 }
 
 // The overlay's rights, confined by the shipped policy to the own node.
@@ -61,11 +55,7 @@ func TestTaintOverlay(t *testing.T) {
 		return k.Settled(bounded)
 	}
 	memory := taint.Wanted{Pressures: taint.Memory}
-	early, end := context.WithCancel(t.Context())
-	k, ended := keeper(early, f, f.Here, f.Near)
-	refused(t, "without the overlay", settled(k, memory), "cannot patch")
-	end() // with the overlay it would taint the node at its next retry
-	<-ended
+	refused(t, "without the overlay", settled(keeper(f, f.Here, f.Near), memory), "cannot patch")
 	e := doctor(f, f.Here, "taintNode: true\n")
 	e.says("missing", "patch nodes", "right/patch nodes")
 	f.Confine()
@@ -79,15 +69,14 @@ func TestTaintOverlay(t *testing.T) {
 		_, err = f.Client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
 		return err
 	}))
-	own, _ := keeper(t.Context(), f, f.Here, f.Near)
+	own := keeper(f, f.Here, f.Near)
 	f.Until("evictd may taint its own node", func(context.Context) bool { return settled(own, memory) == nil })
 	if !tainted(t.Context(), f.World) {
 		t.Errorf("the taints: %v, want evictd's own", keys(t.Context(), f.World))
 	}
 	e.says("ok", "granted", "right/patch nodes")
-	theirs, _ := keeper(t.Context(), f, f.Here, f.Far)
-	refused(t, "another node", settled(theirs, memory), "evictd-taints-own-node")
-	k, _ = keeper(t.Context(), f, f.Here, f.Near)
+	refused(t, "another node", settled(keeper(f, f.Here, f.Far), memory), "evictd-taints-own-node")
+	k := keeper(f, f.Here, f.Near)
 	node, err := f.Client.CoreV1().Nodes().Get(t.Context(), f.Near, metav1.GetOptions{})
 	f.Must(err)
 	k.Found(node)
