@@ -31,7 +31,7 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 			})
 		}
 	}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "used:1"}}}}
+	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Image: "docker.io/library/used:1"}}}}
 	two := node(
 		object{"names": []string{"docker.io/library/used:1"}, "sizeBytes": 100},
 		object{"names": []string{"docker.io/library/unused:1"}, "sizeBytes": 7},

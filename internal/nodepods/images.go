@@ -11,68 +11,37 @@ import (
 
 // imageKey returns a key that distinguishes images in this process and reveals nothing else: images'
 // names are not kept, and what is kept of a reference is a hash of its digest, or of its whole name when
-// it has none. A name without a registry or a tag is Docker Hub's latest, as for the runtimes
-// (github.com/distribution/reference, ParseNormalizedNamed).
-func imageKey(reference string) uint64 { return maphash.String(labelsSeed, imageIdentity(reference)) }
-
-func imageIdentity(reference string) string {
-	// "docker-pullable://nginx@sha256:…" is what the kubelet wrote for Docker.
-	if _, name, found := strings.Cut(reference, "://"); found {
-		reference = name
-	}
+// it has none.
+func imageKey(reference string) uint64 {
 	if _, digest, found := strings.Cut(reference, "@"); found {
-		return digest
+		reference = digest
 	}
-	if strings.HasPrefix(reference, "sha256:") {
-		return reference
-	}
-	registry, rest, found := strings.Cut(reference, "/")
-	switch {
-	case !found:
-		reference = "docker.io/library/" + reference
-	case !strings.ContainsAny(registry, ".:") && registry != "localhost":
-		reference = "docker.io/" + reference
-	case registry == "docker.io" && !strings.Contains(rest, "/"):
-		reference = "docker.io/library/" + rest
-	}
-	if !strings.Contains(reference[strings.LastIndex(reference, "/"):], ":") {
-		reference += ":latest"
-	}
-	return reference
+	return maphash.String(labelsSeed, reference)
 }
 
-// imageKeys returns the keys of all images that the pod names: those in the specification of its
-// containers and volumes, and those that its statuses say its containers run, init and ephemeral
-// ones included.
-func imageKeys(pod *corev1.Pod) []uint64 {
-	var names []string
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			names = append(names, containers[i].Image)
-		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		names = append(names, pod.Spec.EphemeralContainers[i].Image)
-	}
-	for i := range pod.Spec.Volumes {
-		if image := pod.Spec.Volumes[i].Image; image != nil {
-			names = append(names, image.Reference)
-		}
-	}
-	for _, s := range statuses(&pod.Status) {
-		names = append(names, s.Image, s.ImageID)
-	}
-	var keys []uint64
-	for _, name := range names {
+// imageKeys returns the keys of the images that the pod's statuses name, init and ephemeral containers
+// included, and of those that are volumes. The kubelet too counts what containers use, not what a pod asks for
+// (k8s.io/kubernetes pkg/kubelet/images/image_gc_manager.go, detectImages).
+func imageKeys(pod *corev1.Pod) (keys []uint64) {
+	add := func(name string) {
 		if name != "" {
 			keys = append(keys, imageKey(name))
 		}
+	}
+	for i := range pod.Spec.Volumes {
+		if image := pod.Spec.Volumes[i].Image; image != nil {
+			add(image.Reference)
+		}
+	}
+	for _, s := range statuses(&pod.Status) {
+		add(s.Image)
+		add(s.ImageID)
 	}
 	return keys
 }
 
 // UnusedImages returns how many bytes the images hold that a node's status lists and that none of its
-// pods uses, by the sizes in that list. An image counts as used when a pod's spec or status has any
+// pods uses, by the sizes in that list. An image counts as used when a pod's status has any
 // of its names, also for pods that have ended. An image without a name, which may be any pod's,
 // counts as used.
 //

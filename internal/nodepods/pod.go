@@ -65,7 +65,7 @@ type Pod struct {
 	DiskVolumes []string `json:"-"`
 	// OOMKilled are the containers that the status says the kernel has killed.
 	OOMKilled []OOMKilled `json:"-"`
-	// ImageKeys are the keys of the images that the pod names or runs, see [UnusedImages].
+	// ImageKeys are the keys of the images that the pod runs, see [UnusedImages].
 	ImageKeys []uint64 `json:"-"`
 }
 
