@@ -10,9 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
@@ -62,26 +60,16 @@ func New(client nodepods.Client[*corev1.ConfigMapList], namespace string, now fu
 // returns may have changed.
 func (a *Acting) Changed() <-chan struct{} { return a.changed }
 
-// Run follows the ConfigMap until the context ends, and returns at once then: between two attempts
-// the reflector may wait without looking at its context. It may be called once.
-//
-// A request that failed is sent again after 3.6 s at most, so that a stop is in force within five
-// seconds on a node that reaches the API server again.
+// Run follows the ConfigMap until the context ends. It may be called once. On a node that reaches the API server
+// again a stop is in force within five seconds.
 func (a *Acting) Run(ctx context.Context) error {
-	const steps = 4
-	source := nodepods.Source(a.client, onlyStop, a.failed, a.answered)
 	store := cache.NewUndeltaStore(a.set, cache.MetaNamespaceKeyFunc)
-	reflector := cache.NewReflectorWithOptions(source, &corev1.ConfigMap{}, store, cache.ReflectorOptions{
-		Name:    StopName,
-		Backoff: &wait.Backoff{Duration: time.Second / 2, Factor: 2, Jitter: 0.2, Steps: steps, Cap: 3 * time.Second},
-	})
-	go reflector.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // what fails is reported as a State
-	<-ctx.Done()
+	nodepods.Follow(ctx, a.client, onlyStop, &corev1.ConfigMap{}, store, a.failed, a.answered)
 	return nil
 }
 
 // failed notes a request that failed.
-func (a *Acting) failed(_ string, err error) {
+func (a *Acting) failed(err error) {
 	a.note(func() {
 		var answered apierrors.APIStatus
 		if errors.As(err, &answered) && a.refused.IsZero() {

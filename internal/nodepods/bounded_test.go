@@ -108,7 +108,7 @@ func (s streaming) Watch(ctx context.Context, options metav1.ListOptions) (watch
 // that the process had, and what is left on the heap.
 func BenchmarkPodsOfManyLabels(b *testing.B) {
 	for range b.N {
-		pods := nodepods.New(streaming{40}, nodepods.Options{NodeName: "node-1", Now: time.Now, LabelKeys: []string{"app"}})
+		pods := nodepods.New(streaming{40}, nodepods.Options{NodeName: "node-1", Now: time.Now, LabelKeys: []string{"app"}, OnError: func(error) {}})
 		ctx, cancel := context.WithCancel(b.Context())
 		done := make(chan error, 1)
 		go func() { done <- pods.Run(ctx) }()

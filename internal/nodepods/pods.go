@@ -8,9 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 )
 
 // A watch can be dead while other requests are answered. The list then becomes stale: new pods are
@@ -28,7 +25,7 @@ const (
 	staleWithoutBookmarks = 12 * time.Minute
 )
 
-// Options are the settings of [Pods]. Only the last three may be missing.
+// Options are the settings of [Pods]. Only LabelKeys and OnOOMKilled may be missing.
 type Options struct {
 	// NodeName is the node whose pods are watched.
 	NodeName string
@@ -37,9 +34,8 @@ type Options struct {
 	// LabelKeys are the keys of the labels that are kept: a pod may have more labels than evictd
 	// has memory. See [Pods.KeepLabels].
 	LabelKeys []string
-	// OnError receives the error of every list or watch that was refused or not answered; nil ignores
-	// them. It is called on the watch's goroutine and must not block. The reflector tries again after a
-	// back-off.
+	// OnError receives the error of every list or watch that was refused or not answered. It is called
+	// on the watch's goroutine and must not block. The reflector tries again after a back-off.
 	OnError func(error)
 	// OnOOMKilled receives, once, each container that the kernel killed after the first list, as
 	// far as a pod's status keeps it; nil ignores them. It is called as OnError is.
@@ -64,33 +60,16 @@ func New(client Client[*corev1.PodList], options Options) *Pods {
 	return p
 }
 
-// backoff is how long a request that failed waits before it is sent again. Client-go's own back-off
-// grows up to half a minute and twice that: so long after an outage evictd would still decide by
-// the pods from before it. The jitter keeps the agents of many nodes from returning at the same
-// time.
-func backoff() *wait.Backoff {
-	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 4, Cap: 6 * time.Second}
-}
-
-// Run watches until ctx is done, and returns at once then: between two attempts the reflector may wait
-// without looking at its context (tools/cache/reflector.go, watchList). It may be called once.
+// Run watches until ctx is done, and fills one store after the other. It may be called once.
 func (p *Pods) Run(ctx context.Context) error {
-	go p.follow(klog.NewContext(ctx, klog.Logger{})) // what failed is reported; the reflector would log it once more
-	<-ctx.Done()
-	return nil
-}
-
-// follow fills one store after the other until the context ends.
-func (p *Pods) follow(ctx context.Context) {
-	source := Source(p.client, "spec.nodeName="+p.options.NodeName, p.failed, func() { p.note(&p.opened) })
 	for ctx.Err() == nil {
 		watching, again := context.WithCancel(ctx)
 		p.again.Store(&again)
-		cache.NewReflectorWithOptions(source, &corev1.Pod{}, p.store.Load(), cache.ReflectorOptions{
-			Name: "nodepods", Backoff: backoff(),
-		}).RunWithContext(watching)
+		Follow(watching, p.client, "spec.nodeName="+p.options.NodeName, &corev1.Pod{}, p.store.Load(),
+			p.options.OnError, func() { p.note(&p.opened) })
 		again()
 	}
+	return nil
 }
 
 // KeepLabels changes which labels are kept. Where there is a new key, the pods are listed anew, and are
@@ -105,13 +84,6 @@ func (p *Pods) KeepLabels(keys []string) {
 	p.store.Store(fresh)
 	if again := p.again.Load(); again != nil {
 		(*again)()
-	}
-}
-
-// failed reports why a list or a watch has failed.
-func (p *Pods) failed(what string, err error) {
-	if p.options.OnError != nil {
-		p.options.OnError(fmt.Errorf("%s the node's pods: %w", what, err))
 	}
 }
 

@@ -114,6 +114,9 @@ func start(t *testing.T, client *fake.Clientset, options nodepods.Options) *node
 
 func startWith(t *testing.T, client nodepods.Client[*corev1.PodList], options nodepods.Options) *nodepods.Pods {
 	t.Helper()
+	if options.OnError == nil {
+		options.OnError = func(error) {}
+	}
 	pods := nodepods.New(client, options)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -297,7 +300,7 @@ func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				pods := nodepods.New(server, nodepods.Options{NodeName: "node-1", Now: time.Now})
+				pods := nodepods.New(server, nodepods.Options{NodeName: "node-1", Now: time.Now, OnError: func(error) {}})
 				ctx, cancel := context.WithTimeout(t.Context(), after)
 				defer cancel()
 				began := time.Now()

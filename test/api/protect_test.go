@@ -69,7 +69,9 @@ func pinned(w *evictdtest.World, encoding string) func() map[string]bool {
 	credentials := evictdtest.Unlimited()
 	credentials.ContentConfig = rest.ContentConfig{ContentType: encoding}
 	client := evictdtest.Client(w.T, credentials)
-	pods := nodepods.New(client.CoreV1().Pods(metav1.NamespaceAll), nodepods.Options{NodeName: w.Node, Now: time.Now, LabelKeys: []string{"app"}})
+	pods := nodepods.New(client.CoreV1().Pods(metav1.NamespaceAll), nodepods.Options{
+		NodeName: w.Node, Now: time.Now, LabelKeys: []string{"app"}, OnError: func(error) {},
+	})
 	ctx, stop := context.WithCancel(w.T.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- pods.Run(ctx) }()
