@@ -17,15 +17,12 @@ const (
 	Stopped Reason = "Stopped"
 	// Configured: dryRun or --dry-run is set.
 	Configured Reason = "Configured"
-	// StopUnknown: it is not known whether the ConfigMap exists.
+	// StopUnknown: it is not known whether the ConfigMap exists, and the agent would act if it did not.
 	StopUnknown Reason = "StopUnknown"
 )
 
 // Reasons returns every reason not to act, so that metrics can be created at start.
 func Reasons() []Reason { return []Reason{Stopped, Configured, StopUnknown} }
-
-// Unknown reports whether something is not known, and the agent might act if it were.
-func (r Reason) Unknown() bool { return r == StopUnknown }
 
 // State is whether an agent acts. The zero State acts.
 type State struct {

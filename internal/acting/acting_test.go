@@ -9,7 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -150,15 +149,6 @@ func TestConfigMapStopsAndItsEndResumes(t *testing.T) {
 		server.change(func() { server.watches.Add(other) })
 		want(t, a.Of(false, false), Acts)
 	})
-}
-
-// The reason is quoted up to a length, between two characters.
-func TestReasonIsBounded(t *testing.T) {
-	t.Parallel()
-	got := quoted(strings.Repeat("é", reasonLimit))
-	if len(got) > reasonLimit+len(`"..."`) || !utf8.ValidString(got) || !strings.HasSuffix(got, `..."`) {
-		t.Errorf("%d bytes: %q", len(got), got)
-	}
 }
 
 // A new binary under an old Role does not act, and says what to do; the same each time, so that it

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -119,7 +118,7 @@ func (a *Acting) state() State {
 	}
 	why := ", and gives no reason"
 	if reason := a.stop.Data[StopReason]; reason != "" {
-		why = ": " + quoted(reason)
+		why = `: "` + wording.Shorten(wording.OneLine(reason), reasonLimit) + `"`
 	}
 	return State{Reason: Stopped, Why: "ConfigMap " + a.key + " stops it" + why, Do: "delete ConfigMap " + a.key + " to let it act again"}
 }
@@ -138,12 +137,4 @@ func (a *Acting) unknown() State {
 		unknown.Do = "check the connection to the API server"
 	}
 	return unknown
-}
-
-// quoted returns the beginning of a text, in one line and in quotation marks.
-func quoted(text string) string {
-	if text = wording.OneLine(text); len(text) > reasonLimit {
-		text = strings.ToValidUTF8(text[:reasonLimit], "") + "..."
-	}
-	return `"` + text + `"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -79,7 +80,7 @@ func (a *Agent) wantTaints(verdict *pressure.Verdict) {
 	if verdict.Stale {
 		return
 	}
-	want := taint.Wanted{Keep: a.acts.Reason.Unknown()}
+	want := taint.Wanted{Keep: a.acts.Reason == acting.StopUnknown}
 	if a.policy.TaintNode && !want.Keep {
 		want = taint.WantedBy(verdict, verdict.Time.Sub(a.watched), a.policy.Transition, a.policy.DryRun)
 	}

@@ -72,10 +72,4 @@ func isUnit(name string) bool {
 const nameMax = 64
 
 // clean makes an untrusted name fit for a line: no control characters, 64 bytes at most.
-func clean(name string) string {
-	name = wording.OneLine(strings.ToValidUTF8(name, "?"))
-	if len(name) > nameMax {
-		name = strings.ToValidUTF8(name[:nameMax], "")
-	}
-	return name
-}
+func clean(name string) string { return wording.Shorten(wording.OneLine(name), nameMax) }

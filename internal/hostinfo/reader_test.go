@@ -264,7 +264,7 @@ func TestPlantedProcesses(t *testing.T) {
 	t.Parallel()
 	page := int64(os.Getpagesize())
 	want := []decide.Process{
-		{Name: `a\x1b[2J?b`, Unit: "docker-" + strings.Repeat("ab", 32)[:nameMax-len("docker-")], RSS: 500 * page},
+		{Name: `a\x1b[2J` + "\ufffdb", Unit: ("docker-" + strings.Repeat("ab", 32))[:nameMax-len("...")] + "...", RSS: 500 * page},
 		{Name: "systemd", Unit: "init.scope", RSS: 50 * page},
 	}
 	for name, test := range map[string]struct {

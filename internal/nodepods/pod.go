@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -123,7 +124,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 func (p *Pod) markMirror(annotations map[string]string) {
 	_, p.Mirror = annotations[annotationMirror]
 	if hash := annotations[annotationHash]; p.Mirror && hash != "" {
-		p.CgroupUID = cut(hash)
+		p.CgroupUID = wording.Shorten(hash, longestName)
 	}
 }
 
@@ -133,8 +134,8 @@ func (p *Pod) markOwned(pod *corev1.Pod) {
 	if owner == nil || owner.Kind == kindNode {
 		return
 	}
-	p.Owner = cut(owner.Kind + "/" + owner.Name)
-	p.OwnerUID, p.OwnerAPIVersion = cut(string(owner.UID)), cut(owner.APIVersion)
+	p.Owner = wording.Shorten(owner.Kind+"/"+owner.Name, longestName)
+	p.OwnerUID, p.OwnerAPIVersion = wording.Shorten(string(owner.UID), longestName), wording.Shorten(owner.APIVersion, longestName)
 	p.DaemonSet = owner.Kind == kindDaemonSet
 	p.Pinned = isPinned(pod)
 }
@@ -210,14 +211,6 @@ func few[T any](all []T) []T {
 		return slices.Clone(all[:mostNames])
 	}
 	return all
-}
-
-// cut returns the first longestName bytes of a name, between two characters.
-func cut(text string) string {
-	if len(text) > longestName {
-		text = strings.Clone(strings.ToValidUTF8(text[:longestName], ""))
-	}
-	return text
 }
 
 // labelsSeed makes it impossible to find two sets of labels, or two images, with one hash.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -67,7 +68,7 @@ func eventTable() map[string]event {
 // tell writes the Event about something; none where the table has none.
 func (r *Recorder) tell(on *corev1.ObjectReference, about string, words ...string) {
 	if e, is := eventTable()[about]; is {
-		r.events.Event(on, e.kind, e.reason, shorten(strings.NewReplacer(words...).Replace(e.text), messageLimit))
+		r.events.Event(on, e.kind, e.reason, wording.Shorten(strings.NewReplacer(words...).Replace(e.text), messageLimit))
 	}
 }
 

@@ -48,7 +48,7 @@ func quoted(text string) string {
 	if text == "" {
 		return ""
 	}
-	return " (" + strings.TrimSuffix(shorten(text, answerLimit), ".") + ")"
+	return " (" + strings.TrimSuffix(wording.Shorten(text, answerLimit), ".") + ")"
 }
 
 // shortage returns what the node is short of.
@@ -124,13 +124,4 @@ func listed(title string, all []string) string {
 		return ""
 	}
 	return " " + title + ": " + strings.Join(all, ", ") + "."
-}
-
-// shorten cuts a text to so many bytes, between characters.
-func shorten(text string, limit int) string {
-	const more = "..."
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }

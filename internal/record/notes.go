@@ -27,7 +27,7 @@ func (r *Recorder) Acting(s acting.State) {
 	for _, reason := range acting.Reasons() {
 		r.metrics.dryRunReason.WithLabelValues(string(reason)).Set(number(s.Reason == reason))
 	}
-	if awaited := s.Reason.Unknown() && s.Do == ""; awaited {
+	if awaited := s.Reason == acting.StopUnknown && s.Do == ""; awaited {
 		return
 	}
 	r.mu.Lock()
@@ -55,7 +55,7 @@ func (r *Recorder) Acting(s acting.State) {
 }
 
 // stopped reports whether evictd does not act for another reason than its configuration.
-func stopped(s acting.State) bool { return s.Reason == acting.Stopped || s.Reason.Unknown() }
+func stopped(s acting.State) bool { return !s.Acts() && s.Reason != acting.Configured }
 
 // InForce notes the thresholds that are in force, at the start and after each edit that is applied.
 func (r *Recorder) InForce(thresholds []pressure.Threshold, edited bool) {

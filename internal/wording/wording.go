@@ -57,3 +57,12 @@ func OneLine(text string) string {
 	}
 	return b.String()
 }
+
+// Shorten cuts a text to so many bytes, between characters. The end of one that is cut says so by dots.
+func Shorten(text string, limit int) string {
+	const more = "..."
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
+}
