@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/evictd/evictd/internal/checks"
@@ -23,7 +24,7 @@ const (
 
 // ownNamespace is where evictd runs, which has the ConfigMap that stops it; outside of a pod it is that of the
 // shipped manifest.
-func ownNamespace() string { return cmp.Or(self().Namespace, "evictd") }
+func ownNamespace() string { return cmp.Or(os.Getenv("POD_NAMESPACE"), "evictd") }
 
 // inputs returns what the checks of a running evictd look at, as `evictd run` with these flags and that
 // configuration would. A thing that cannot be read keeps nothing else from being read.

@@ -97,7 +97,7 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
 	node := d.flags.nodeName
 	d.pods = nodepods.New(d.clients.Watching.Pods(), nodepods.Options{
-		NodeName: node, Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(),
+		NodeName: node, Self: os.Getenv("POD_UID"), Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(),
 		OnError: func(err error) { d.recorder.Failed(record.FailedWatch, err) },
 		OnOOMKilled: func(pod *nodepods.Pod, killed nodepods.OOMKilled) {
 			d.recorder.OOMKilled(pod.Key(), pod.UID, killed.Container)
@@ -118,7 +118,6 @@ func (d *daemon) options(policy agent.Policy) agent.Options {
 	disks := newDisk(d.clients, d.flags, d.inForce.Load)
 	options := agent.Options{
 		Policy:     policy,
-		Self:       self(),
 		Sampler:    d.sampler,
 		Pods:       d.pods,
 		Measure:    measure.Options{Cgroups: d.host.tree, Disk: disks, Images: disks, Fault: d.recorder.Failed},
@@ -172,15 +171,6 @@ func (d *daemon) followWakers(ctx context.Context) error {
 		d.logger.Warn("closing the wake-ups", zap.Error(err))
 	}
 	return nil
-}
-
-// self returns this pod's identity from the downward API; the zero value outside a cluster.
-func self() nodepods.Self {
-	return nodepods.Self{
-		UID:       os.Getenv("POD_UID"),
-		Namespace: os.Getenv("POD_NAMESPACE"),
-		Name:      os.Getenv("POD_NAME"),
-	}
 }
 
 // ready returns why evictd could not decide anything now, or nil. That it is not known yet whether evictd may act

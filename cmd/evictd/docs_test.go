@@ -58,12 +58,12 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 			Namespace: namespace, Name: name, UID: name, Owner: owner, GraceSeconds: 30, Created: time.Unix(1, 0),
 		}}}
 	}
-	d := &status.Document{Configuration: config.Default(), Self: nodepods.Self{UID: "evictd-jtzhr"}, Pods: []status.Pod{
+	d := &status.Document{Configuration: config.Default(), Pods: []status.Pod{
 		running("shop", "first-f58888868-ddbnx", "ReplicaSet/first-f58888868", 543*tenthMi, 10<<20),
 		running("shop", "second-65f665cb6d-b786q", "ReplicaSet/second-65f665cb6d", 53<<20, 100<<20),
 		running("evictd", "evictd-jtzhr", "DaemonSet/evictd", 142*tenthMi, 64<<20),
 	}}
-	d.Pods[2].Priority = 2000001000
+	d.Pods[2].Priority, d.Pods[2].Self = 2000001000, true
 	d.Rank(pressure.MemoryAvailable)
 	var printed bytes.Buffer
 	if err := d.Ranking.WriteTable(&printed, false); err != nil {

@@ -10,7 +10,7 @@ import (
 // start it can run at the same time.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{
-		"POD_UID": "uid-self", "POD_NAMESPACE": "evictd", "POD_NAME": "evictd-x", "HOST_IP": "",
+		"POD_UID": "uid-self", "POD_NAMESPACE": "evictd", "HOST_IP": "",
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ type host struct {
 func (h *host) openPods() (err error) {
 	mount := h.flags.host("/sys/fs/cgroup")
 	if h.kubepods = h.flags.kubepods; h.kubepods == "" {
-		if h.kubepods, err = usage.FindKubepods(mount, self().UID); err != nil {
+		if h.kubepods, err = usage.FindKubepods(mount, os.Getenv("POD_UID")); err != nil {
 			return h.flags.notThere(fmt.Errorf("finding the pods' cgroup: %w", err))
 		}
 	}

@@ -33,7 +33,7 @@ func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure
 func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide.Situation {
 	pods := a.options.Pods
 	s := &decide.Situation{
-		Pressure: *p, Sample: sample, Policy: &a.policy.Policy, Self: a.options.Self,
+		Pressure: *p, Sample: sample, Policy: &a.policy.Policy,
 		Unsynced: !pods.Synced(), Stale: pods.Stale(), Pods: pods.List(), Cooldown: a.cooldown,
 	}
 	a.incidents.Into(s)

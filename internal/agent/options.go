@@ -10,7 +10,6 @@ import (
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -67,7 +66,6 @@ type Pods interface {
 // Options are the agent's parts. All must be set, except where a field says what nil means.
 type Options struct {
 	Policy   Policy
-	Self     nodepods.Self
 	Sampler  Sampler
 	Pods     Pods
 	Measure  measure.Options

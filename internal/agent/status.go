@@ -78,13 +78,13 @@ func (a *Agent) document(now time.Time) *status.Document {
 		return last
 	}
 	ticked, _ := a.progress.get()
-	d := &status.Document{Time: now.UTC(), LastTick: ticked.UTC(), Self: a.options.Self, Enforcement: status.Enforcement{
+	d := &status.Document{Time: now.UTC(), LastTick: ticked.UTC(), Enforcement: status.Enforcement{
 		On: a.acts.Acts(), Reason: string(a.acts.Reason), Why: a.acts.Why,
 	}}
 	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return a.options.KubeletGap(now) })
 	a.addPods(d)
 	d.AddVictims(a.victims.Export().Victims)
-	s := &decide.Situation{Cooldown: a.cooldown, Self: a.options.Self}
+	s := &decide.Situation{Cooldown: a.cooldown}
 	if pressures := seen.verdict.Pressures; len(pressures) > 0 {
 		s.Pressure = pressures[0]
 		a.incidents.Into(s)

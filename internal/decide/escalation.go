@@ -48,7 +48,7 @@ func (s *Situation) escalation() *Attempt {
 		return nil
 	}
 	resource, seconds := RankedBy(s.Pressure.Threshold.Signal), s.Policy.overdueGrace()
-	pod := victim.Facts(resource, s.Self)
+	pod := victim.Facts(resource)
 	pod.Usage, pod.Sampled = s.Uses.ByUID[victim.UID].Value, true
 	return &Attempt{
 		// No place in the ranking: it is no candidate.

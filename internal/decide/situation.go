@@ -51,7 +51,6 @@ type Situation struct {
 	// Met is when the threshold was first met in that incident: what others are ending counts from then.
 	Met    time.Time
 	Policy *Policy
-	Self   nodepods.Self
 
 	// Pods are those of the node. Unsynced says that the list is not complete, Stale why it
 	// cannot be relied on any more; nil where it can.
@@ -105,7 +104,7 @@ func (s *Situation) facts() []rank.Pod {
 		gone[s.InFlight[i].UID] = true
 	}
 	pods := slices.DeleteFunc(slices.Clone(s.Pods), func(pod *nodepods.Pod) bool { return pod.Finished })
-	facts := s.Uses.Facts(s.Pressure.Threshold.Signal, pods, s.Self)
+	facts := s.Uses.Facts(s.Pressure.Threshold.Signal, pods)
 	for i := range facts {
 		if uid := facts[i].UID; gone[uid] || s.WouldBe != nil && s.WouldBe(uid) {
 			facts[i].Terminating = true
@@ -151,10 +150,10 @@ type Uses struct {
 }
 
 // Facts joins what the API server and the node know of each pod, in the order of the pods.
-func (u *Uses) Facts(signal pressure.Signal, pods []*nodepods.Pod, self nodepods.Self) []rank.Pod {
+func (u *Uses) Facts(signal pressure.Signal, pods []*nodepods.Pod) []rank.Pod {
 	facts := make([]rank.Pod, 0, len(pods))
 	for _, pod := range pods {
-		f, used := pod.Facts(RankedBy(signal), self), u.ByUID[pod.UID]
+		f, used := pod.Facts(RankedBy(signal)), u.ByUID[pod.UID]
 		f.Usage, f.Sampled = used.Value, used.Known
 		f.WorkingSet, f.Reclaim = used.WorkingSet, used.Reclaim
 		facts = append(facts, f)

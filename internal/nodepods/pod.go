@@ -40,7 +40,7 @@ const (
 // the pod, and is not changed after that. It has no field for an environment, a command line, the
 // name of an image or of a secret. Its JSON is what evictd shows of a pod: what the ranking needs.
 type Pod struct {
-	// Pod is what the ranking knows of it, but for Request, Usage and Self; see [Pod.Facts]. In [Pods]
+	// Pod is what the ranking knows of it, but for Request and Usage; see [Pod.Facts]. In [Pods]
 	// its labels are those whose keys are needed, see [Options.LabelKeys].
 	rank.Pod
 
@@ -73,7 +73,7 @@ type Pod struct {
 	ImageKeys []uint64 `json:"-"`
 }
 
-// FromAPI returns what evictd keeps of a pod. It shares the pod's labels, and no other map or list.
+// FromAPI returns what evictd keeps of a pod, but for Self. It shares the pod's labels, and no other map or list.
 func FromAPI(pod *corev1.Pod) *Pod {
 	p := &Pod{
 		Pod: rank.Pod{
@@ -145,9 +145,8 @@ func (p *Pod) markOwned(pod *corev1.Pod) {
 
 // Facts returns what the ranking knows of the pod, for one resource: everything but Usage
 // and Sampled. A resource that cannot be requested has no request.
-func (p *Pod) Facts(resource rank.Resource, self Self) rank.Pod {
+func (p *Pod) Facts(resource rank.Resource) rank.Pod {
 	facts := p.Pod
-	facts.Self = self.is(p)
 	switch resource {
 	case rank.Memory:
 		facts.Request = p.MemoryRequest
@@ -156,23 +155,6 @@ func (p *Pod) Facts(resource rank.Resource, self Self) rank.Pod {
 	case rank.Inodes, rank.PIDs:
 	}
 	return facts
-}
-
-// Self says which pod evictd is. The zero value is no pod. Its JSON is part of a snapshot.
-type Self struct {
-	// UID is the UID of evictd's own pod; "" when it is not known.
-	UID string `json:"uid,omitempty"`
-	// Namespace and Name are its name; both "" when they are not known.
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
-}
-
-// is reports whether the pod is evictd.
-func (s Self) is(pod *Pod) bool {
-	if s.UID != "" && s.UID == pod.UID {
-		return true
-	}
-	return s.Name != "" && s.Name == pod.Name && s.Namespace == pod.Namespace
 }
 
 // isReady uses the API server's rule (k8s.io/kubernetes pkg/api/pod, IsPodReady).

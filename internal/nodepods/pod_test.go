@@ -52,7 +52,7 @@ func TestRequestOfAResource(t *testing.T) {
 	t.Parallel()
 	requests := &nodepods.Pod{MemoryRequest: 2, StorageRequest: 3}
 	for resource, want := range map[rank.Resource]int64{rank.Memory: 2, rank.Disk: 3, rank.Inodes: 0, rank.PIDs: 0} {
-		if got := requests.Facts(resource, nodepods.Self{}).Request; got != want {
+		if got := requests.Facts(resource).Request; got != want {
 			t.Errorf("request for %s = %d, want %d", resource, got, want)
 		}
 	}
@@ -71,10 +71,8 @@ func TestNothingProtectedIsACandidate(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		kept := nodepods.FromAPI(pod)
-		if kept.Facts(rank.Memory, nodepods.Self{}).Self {
-			t.Errorf("%s: an evictd that does not know itself takes it for itself", name)
-		}
-		facts := kept.Facts(rank.Memory, nodepods.Self{UID: "me", Namespace: "evictd", Name: "evictd-x"})
+		kept.Self = kept.UID == "me" // as the store does
+		facts := kept.Facts(rank.Memory)
 		facts.Sampled = true
 		reason := daemonSets.Protects(&facts)
 		if is, _, _ := strings.Cut(name, ": "); is != map[bool]string{true: "a candidate", false: "protected"}[reason == rank.NotProtected] {
@@ -118,7 +116,7 @@ func TestFaultNegativeGraceOfAPodIsOneSecond(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[int64]int64{-13835058055: 1, -1: 1, 0: 0, 30: 30} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &given}}
-		if got := nodepods.FromAPI(pod).Facts(rank.Memory, nodepods.Self{}).GraceSeconds; got != want {
+		if got := nodepods.FromAPI(pod).Facts(rank.Memory).GraceSeconds; got != want {
 			t.Errorf("grace period %d: %d s, want %d", given, got, want)
 		}
 	}

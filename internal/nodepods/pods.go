@@ -25,10 +25,12 @@ const (
 	staleWithoutBookmarks = 12 * time.Minute
 )
 
-// Options are the settings of [Pods]. Only LabelKeys and OnOOMKilled may be missing.
+// Options are the settings of [Pods]. Only Self, LabelKeys and OnOOMKilled may be missing.
 type Options struct {
 	// NodeName is the node whose pods are watched.
 	NodeName string
+	// Self is the UID of evictd's own pod; "" outside of a cluster.
+	Self string
 	// Now is the clock.
 	Now func() time.Time
 	// LabelKeys are the keys of the labels that are kept: a pod may have more labels than evictd

@@ -187,7 +187,7 @@ func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(want, kept); diff != "" {
 		t.Errorf("the store holds another pod (-want +got):\n%s", diff)
 	}
-	if got := kept.Facts(rank.Memory, nodepods.Self{}).Request; got != 6*mi {
+	if got := kept.Facts(rank.Memory).Request; got != 6*mi {
 		t.Errorf("request = %d, want %d: 3Mi allocated, 2Mi sidecar, 1Mi overhead", got, 6*mi)
 	}
 	if kept.Priority != 5 || kept.GraceSeconds != 60 || !kept.Ready || !kept.KubeletEvictedAt.IsZero() || !kept.Started || len(kept.DiskVolumes) != 3 {

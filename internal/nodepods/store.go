@@ -48,6 +48,7 @@ func (s *store) keep(object any) (*Pod, error) {
 		return object, nil
 	case *corev1.Pod:
 		kept := FromAPI(object)
+		kept.Self = kept.UID == s.of.options.Self
 		kept.Labels = map[string]string{}
 		for key := range s.keys {
 			if value, has := object.Labels[key]; has {

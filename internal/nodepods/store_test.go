@@ -62,3 +62,17 @@ func TestOOMKillsAreToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// evictd's own pod is the one with its UID, and no other where it does not know that.
+func TestEvictdsOwnPodIsKnownByItsUID(t *testing.T) {
+	t.Parallel()
+	for _, self := range []string{"me", ""} {
+		s := New(nil, Options{Self: self, Now: time.Now}).store.Load()
+		for _, uid := range []string{"me", "other"} {
+			pod, err := s.keep(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "evictd", Name: "evictd-x", UID: types.UID(uid)}})
+			if err != nil || pod.Self != (uid == self) {
+				t.Errorf("of %q, %s: %v, %v", self, uid, pod.Self, err)
+			}
+		}
+	}
+}

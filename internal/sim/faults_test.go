@@ -16,7 +16,6 @@ import (
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -560,11 +559,10 @@ func TestStatusRanksForEachSignal(t *testing.T) {
 	story(t, func(n *world) {
 		n.memory(2000)
 		n.runs("self 500/0", "modest 100/200", "greedy 300/100", "unread 300/0")
-		n.pod("unread").noCgroup = true
+		n.pod("self").self, n.pod("unread").noCgroup = true, true
 		n.filesystem(nodefs, nil)
 		n.policy.Thresholds, n.disk.slow = HardPolicy().Thresholds, time.Second
 		n.disk.measured = map[string]usage.DiskUse{"uid-modest": onDisk(9, 9, 9, 9), "uid-greedy": onDisk(5, 5, 5, 5)}
-		n.option = func(o *agent.Options) { o.Self = nodepods.Self{UID: "uid-self"} }
 		documents := n.documents(true, time.Minute, time.Second)
 		protected := map[string]string{"self": string(rank.ProtectedSelf), "unread": string(rank.ProtectedNoUsageSample)}
 		n.ranked(documents[1], pressure.MemoryAvailable, []string{"greedy", "modest"}, protected)

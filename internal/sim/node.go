@@ -94,6 +94,7 @@ type Pod struct {
 	cache     int64         // active page cache, which counts for the working set alone
 	waited    time.Duration // for memory, since its start
 	limitHits int64
+	self      bool // it is evictd
 	noCgroup  bool // it has ended, and the API server lists it still
 
 	stored     *nodepods.Pod // converted from storedFrom
@@ -286,6 +287,7 @@ func (n *Node) List() []*nodepods.Pod {
 func (p *Pod) converted() *nodepods.Pod {
 	if p.storedFrom != p.api {
 		p.stored, p.storedFrom = nodepods.FromAPI(p.api), p.api
+		p.stored.Self = p.self
 	}
 	return p.stored
 }

@@ -56,8 +56,6 @@ type Document struct {
 
 	// Configuration is the one that applies, with every default spelled out.
 	Configuration *config.EvictdConfiguration `json:"configuration"`
-	// Self is evictd's own pod; the zero value is none.
-	Self nodepods.Self `json:"self,omitzero"`
 	// Pods are the node's that have not finished, by namespace and name. PodsUnknown says why the list
 	// is not complete or too old; "" where it is neither.
 	Pods        []Pod  `json:"pods"`

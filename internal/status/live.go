@@ -107,7 +107,7 @@ func (d *Document) AddBackOffs(s *decide.Situation) {
 	for i := range d.Pods {
 		pod := &d.Pods[i]
 		add(OfOwner, pod.Owner, pod.OwnerUID)(s.Cooldown.Owner(pod.OwnerUID, now))
-		facts := pod.Facts(rank.Memory, s.Self)
+		facts := pod.Facts(rank.Memory)
 		add(OfPod, pod.Key(), pod.UID)(s.Cooldown.Pod(s, &facts, false))
 	}
 }

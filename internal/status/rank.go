@@ -77,7 +77,7 @@ func (d *Document) facts(signal pressure.Signal) []rank.Pod {
 		p := &d.Pods[i]
 		pods, uses.ByUID[p.UID] = append(pods, &p.Pod), p.use(signal, d.Configuration.MemoryDefinition())
 	}
-	facts := uses.Facts(signal, pods, d.Self)
+	facts := uses.Facts(signal, pods)
 	for i := range facts {
 		facts[i].Terminating = facts[i].Terminating || gone[facts[i].UID]
 	}

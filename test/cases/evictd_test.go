@@ -51,7 +51,7 @@ func start(tb testing.TB, c *Case, n *node, server string) *evictd {
 	kubeconfig.CurrentContext = "x"
 	n.must(clientcmd.WriteToFile(*kubeconfig, filepath.Join(dir, "kubeconfig")))
 	e.command = n.command(e.arguments(c, n.root))
-	e.command.Env = append(e.command.Env, "POD_NAMESPACE=evictd", "POD_NAME=evictd-x", "POD_UID=evictd-x", "HOST_IP=", "NODE_NAME=")
+	e.command.Env = append(e.command.Env, "POD_NAMESPACE=evictd", "POD_UID=evictd-x", "HOST_IP=", "NODE_NAME=")
 	e.command.Stdout, e.command.Stderr = &e.answer, &e.log
 	e.begun = time.Now()
 	n.must(e.command.Start())

@@ -55,7 +55,7 @@ func benchPods(tb testing.TB, n int) *side {
 func (s *side) gather() []rank.Pod {
 	facts := make([]rank.Pod, 0, len(s.evictd))
 	for i, pod := range s.evictd {
-		f := pod.Facts(rank.Memory, nodepods.Self{})
+		f := pod.Facts(rank.Memory)
 		f.Usage, f.Sampled = s.usage[i], true
 		facts = append(facts, f)
 	}

@@ -23,8 +23,6 @@ type Source struct {
 	Disk measure.Disk
 	// MemoryAvailable is how memory.available is measured, and so the pods' memory.
 	MemoryAvailable pressure.MemoryDefinition
-	// Self is evictd's own pod; the zero value is none.
-	Self nodepods.Self
 }
 
 // Ranker returns the order for a signal, as [Rank] does. A test replaces it with a bug.
@@ -48,7 +46,7 @@ func Rank(ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, sou
 		}
 		uses = measure.CgroupUses(signal, source.MemoryAvailable, pods, read)
 	}
-	return rank.Order(decide.RankedBy(signal), uses.Facts(signal, pods, source.Self), rules), nil
+	return rank.Order(decide.RankedBy(signal), uses.Facts(signal, pods), rules), nil
 }
 
 // node is evictd's side of a state: its policy and its view of the pods.
@@ -77,7 +75,9 @@ func newNode(state *State, ranker Ranker) (*node, error) {
 		}
 	}
 	for i := range state.Pods {
-		n.pods = append(n.pods, nodepods.FromAPI(state.Pods[i].api()))
+		pod := nodepods.FromAPI(state.Pods[i].api())
+		pod.Self = state.Self != "" && pod.UID == "uid-"+state.Self
+		n.pods = append(n.pods, pod)
 	}
 	return n, nil
 }
@@ -117,9 +117,6 @@ func (n *node) order(ctx context.Context, signal pressure.Signal) (rank.Ranking,
 // orderBy is order with memory.available measured by another definition.
 func (n *node) orderBy(ctx context.Context, signal pressure.Signal, definition pressure.MemoryDefinition) (rank.Ranking, error) {
 	source := Source{Cgroups: cgroups{n.state}, Disk: disk{n.state}, MemoryAvailable: definition}
-	if n.state.Self != "" {
-		source.Self = nodepods.Self{UID: "uid-" + n.state.Self}
-	}
 	return n.rank(ctx, signal, n.pods, source, n.rules)
 }
 

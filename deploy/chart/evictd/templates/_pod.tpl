@@ -59,8 +59,6 @@ capabilities:
   valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
 - name: HOST_IP
   valueFrom: {fieldRef: {fieldPath: status.hostIP}}
-- name: POD_NAME
-  valueFrom: {fieldRef: {fieldPath: metadata.name}}
 - name: POD_NAMESPACE
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
 - name: POD_UID
