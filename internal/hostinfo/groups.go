@@ -8,13 +8,9 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 )
 
-const (
-	// podGroup is in the path of a pod's cgroup, with both of the kubelet's cgroup drivers: pod, and the pod's UID or
-	// the hash of a static pod.
-	podGroup = `pod[0-9a-f]{8}[0-9a-f_-]{24,28}`
-	// ownGroup is evictd's own container, or another one of its pod, in a cgroup namespace.
-	ownGroup = `^/(\.\./[^/]+)?$`
-)
+// podGroup is in the path of a pod's cgroup, with both of the kubelet's cgroup drivers: pod, and the pod's UID or
+// the hash of a static pod. In a cgroup namespace another container of evictd's own pod is beside the root.
+const podGroup = `pod[0-9a-f]{8}[0-9a-f_-]{24,28}|^\.\./[^/]+$`
 
 // unitOf returns the unit or container that a process is in, from its /proc/<pid>/cgroup, and whether that is a
 // pod's. There is one line on cgroup v2, and one for each hierarchy on v1, of which some may have only the root,
@@ -28,8 +24,7 @@ const (
 //	0::/../../kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope
 //	0::/../../../../system.slice/containerd.service
 func unitOf(content string) (unit string, inPod bool, err error) {
-	ofPod, ofOwn := regexp.MustCompile(podGroup), regexp.MustCompile(ownGroup)
-	lines, own := 0, true
+	ofPod, lines := regexp.MustCompile(podGroup), 0
 	for line := range strings.Lines(content) {
 		_, group, found := strings.Cut(strings.TrimSuffix(line, "\n"), ":/")
 		if !found {
@@ -37,7 +32,6 @@ func unitOf(content string) (unit string, inPod bool, err error) {
 		}
 		lines++
 		inPod = inPod || ofPod.MatchString(group)
-		own = own && ofOwn.MatchString("/"+group)
 		if name := nameIn(group); unit == "" || isUnit(name) && !isUnit(unit) { // a hierarchy of v1 may know no units
 			unit = name
 		}
@@ -45,7 +39,7 @@ func unitOf(content string) (unit string, inPod bool, err error) {
 	if lines == 0 {
 		err = errors.New("it has no cgroup")
 	}
-	return unit, inPod || own, err
+	return unit, inPod, err
 }
 
 // nameIn returns the name of the unit or container in a group's path: the outermost service or

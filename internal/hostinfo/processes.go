@@ -78,7 +78,8 @@ func (r *Reader) read(ctx context.Context, pid int32, least int64) (decide.Proce
 	if p.RSS <= least {
 		return decide.Process{}, nil
 	}
-	content, err := r.readOf(pid, "cgroup")
+	dir := strconv.Itoa(int(pid))
+	content, err := r.readOf(dir, "cgroup")
 	if err != nil {
 		return decide.Process{}, err
 	}
@@ -86,16 +87,16 @@ func (r *Reader) read(ctx context.Context, pid int32, least int64) (decide.Proce
 	if err != nil {
 		return decide.Process{}, fmt.Errorf("process %d: %w", pid, err)
 	}
-	if inPod {
+	if own, _ := r.readOf("self", "cgroup"); inPod || content == own { // evictd's container, where it has one
 		return decide.Process{}, nil
 	}
 	p.Unit = unit
-	name, err := r.readOf(pid, "comm")
+	name, err := r.readOf(dir, "comm")
 	p.Name = clean(strings.TrimSuffix(name, "\n"))
 	return p, err
 }
 
-func (r *Reader) readOf(pid int32, file string) (string, error) {
-	content, err := os.ReadFile(r.path("proc", strconv.Itoa(int(pid)), file))
+func (r *Reader) readOf(process, file string) (string, error) {
+	content, err := os.ReadFile(r.path("proc", process, file))
 	return string(content), err
 }

@@ -256,6 +256,7 @@ func planted() kernelfiletest.Tree {
 		"proc/400/statm":                  "9000 9000 10 1 0 1 0\n",
 		"proc/400/cgroup":                 "0::/kubepods.slice/" + staticPod + "/c.scope\n",
 		"proc/400/comm":                   "greedy\n",
+		"proc/self/cgroup":                "0::/\n",
 		"proc/self/this is not a process": "",
 	}
 }
@@ -281,6 +282,10 @@ func TestPlantedProcesses(t *testing.T) {
 		"more than a host can have": {
 			func(f kernelfiletest.Tree) { f["proc/30/statm"] = "1 4503599627370495 1 1 1 1 1\n" }, nil, "process 30 has",
 		},
+		"the root group is the host's, without a namespace": {func(f kernelfiletest.Tree) {
+			f["proc/1/cgroup"], f["proc/30/cgroup"] = "5:memory:/\n1:name=systemd:/\n", "5:memory:/kubepods/"+podByFS+"/c\n1:name=systemd:/\n"
+			f["proc/self/cgroup"] = f["proc/30/cgroup"]
+		}, []decide.Process{{Name: "systemd", RSS: 50 * page}}, ""},
 		"only pods": {func(f kernelfiletest.Tree) {
 			f["proc/1/cgroup"], f["proc/30/cgroup"] = "0::/\n", "0::/kubepods/"+podByFS+"/c\n"
 		}, nil, "of 4 processes none is outside the pods"},
@@ -371,8 +376,7 @@ func TestUnits(t *testing.T) {
 		"0::/../../" + staticPod + "/cri-containerd-1.scope":                                      "pod",
 		"0::/../../../besteffort/" + podByFS + "/1":                                               "pod",
 		"9:cpu:/\n4:memory:/kubepods/" + podByFS + "/1\n1:name=systemd:/init.scope":               "pod",
-		"0::/":                                                "pod", // evictd itself in a namespace
-		"5:memory:/\n1:name=systemd:/":                        "pod",
+		"0::/":                                                "",
 		"0::/../cri-containerd-2.scope":                       "pod", // another container of its pod
 		"0::/../../../kubelet.service":                        "kubelet.service",
 		"0::/../../../..":                                     "",
