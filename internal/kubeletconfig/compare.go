@@ -7,7 +7,6 @@
 package kubeletconfig
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +36,7 @@ func Compare(ours []pressure.Threshold, kubelet *Configuration, sample *pressure
 			continue
 		}
 		if signal == pressure.MemoryAvailable {
-			own := of(pressure.KubeletMemoryAvailable, ours, p.capacity)
+			own := of(pressure.KubeletMemoryAvailable, ours)
 			p.theirs = slices.DeleteFunc(p.theirs, func(t pressure.Threshold) bool { return ahead(own, &t, p.capacity) })
 		}
 		finding := Finding{Signal: signal}
@@ -61,30 +60,19 @@ type pair struct {
 // it is in no file, so it was not left to the kubelet. Where the limit is not below the node's memory, a threshold
 // of memory.available is met before.
 func pairOf(signal pressure.Signal, ours []pressure.Threshold, kubelet *Configuration, sample *pressure.Sample) *pair {
-	seen := sample.Of(signal)
+	seen, ours := sample.Of(signal), of(signal, ours)
 	copied := signal == pressure.AllocatableMemoryAvailable && seen.Capacity < sample.Of(pressure.MemoryAvailable).Capacity
-	ours = of(signal, ours, seen.Capacity)
 	kubelets, has := signal.Kubelets()
-	theirs := of(kubelets, kubelet.Thresholds, seen.Capacity)
+	theirs := of(kubelets, kubelet.Thresholds)
 	if !has || seen.State != pressure.Known || len(ours) == 0 && (!copied || len(theirs) == 0) {
 		return nil
 	}
 	return &pair{signal, seen.Capacity, ours, theirs}
 }
 
-// of returns the thresholds of one signal, hard ones first and each kind from the highest
-// on.
-func of(signal pressure.Signal, all []pressure.Threshold, capacity int64) []pressure.Threshold {
-	var some []pressure.Threshold
-	for _, t := range all {
-		if t.Signal == signal {
-			some = append(some, t)
-		}
-	}
-	slices.SortStableFunc(some, func(a, b pressure.Threshold) int {
-		return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), -cmp.Compare(a.Quantity.Of(capacity), b.Quantity.Of(capacity)))
-	})
-	return some
+// of returns the thresholds of one signal, in their order: hard ones first.
+func of(signal pressure.Signal, all []pressure.Threshold) []pressure.Threshold {
+	return slices.DeleteFunc(slices.Clone(all), func(t pressure.Threshold) bool { return t.Signal != signal })
 }
 
 // ahead reports whether one of the thresholds is met sooner than the kubelet's as the signal falls,
