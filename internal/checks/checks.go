@@ -115,7 +115,7 @@ func list(in *Inputs) []check {
 			all = append(all, check{"right/" + right, n.parts, n.check(right)})
 		}
 	}
-	for _, p := range policies() {
+	for _, p := range policies(in) {
 		all = append(all, check{policyFamily + p.name, Server, p.check})
 	}
 	if !onNode {

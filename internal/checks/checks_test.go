@@ -302,7 +302,7 @@ func TestForeignAnswersAreNoProof(t *testing.T) {
 	t.Parallel()
 	in := working(t, http.NotFound)
 	in.API.who = account{name: "system:serviceaccount:evictd:evictd"}
-	for _, p := range policies() {
+	for _, p := range policies(in) {
 		if got := p.check(t.Context(), in); got.State != Unknown {
 			t.Errorf("%s: %+v", p.name, got)
 		}

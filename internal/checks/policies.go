@@ -33,18 +33,31 @@ type policy struct {
 	name string
 	// without is what a holder of evictd's token could do without it.
 	without string
-	// trial returns a request that the policy must refuse. It is sent as a dry run, and an eviction names
-	// in addition a UID that no pod has: it changes nothing, whether it is refused or not.
-	trial func(context.Context, *Inputs) (request, error)
+	// trial is a request that the policy must refuse; without a path it is [evictionElsewhere]. It is sent as a dry
+	// run, and an eviction names in addition a UID that no pod has: it changes nothing, whether it is refused or not.
+	trial request
 }
 
-// policies are those of deploy/daemonset.yaml.
-func policies() []policy {
+// policies are those of deploy/daemonset.yaml. They are tried by evictions of a pod of another node, and of one that
+// does not exist with a grace period of 0, a write to the own node, and an Event of another component.
+func policies(in *Inputs) []policy {
+	event := fmt.Sprintf(`{"apiVersion":"v1","kind":"Event","metadata":{"generateName":"evictd-doctor-","namespace":%q},`+
+		`"involvedObject":{"kind":"Pod","namespace":%q,"name":%q},`+
+		`"source":{"component":"evictd-doctor"},"reason":"DryRun","type":"Normal"}`, in.Namespace, in.Namespace, noPod)
 	return []policy{
-		{"evictd-evicts-on-own-node", "evictd's token can evict the pods of every node", evictionElsewhere},
-		{"evictd-on-own-node", "evictd's token can evict without naming a UID, and delete pods of every node where an overlay lets it delete", evictionAtOnce},
-		{"evictd-taints-own-node", "evictd's token can change every node where an overlay lets it write to nodes", nodeAnnotation},
-		{"evictd-events-of-own-node", "evictd's token can write Events in the name of other components", foreignEvent},
+		{"evictd-evicts-on-own-node", "evictd's token can evict the pods of every node", request{}},
+		{
+			"evictd-on-own-node", "evictd's token can evict without naming a UID, and delete pods of every node where an overlay lets it delete",
+			eviction(in.Namespace, noPod, `,"gracePeriodSeconds":0`),
+		},
+		{
+			"evictd-taints-own-node", "evictd's token can change every node where an overlay lets it write to nodes",
+			request{http.MethodPatch, "/api/v1/nodes/" + in.NodeName, `{"metadata":{"annotations":{"evictd.dev/doctor":"dry run"}}}`},
+		},
+		{
+			"evictd-events-of-own-node", "evictd's token can write Events in the name of other components",
+			request{http.MethodPost, "/api/v1/namespaces/" + in.Namespace + "/events", event},
+		},
 	}
 }
 
@@ -65,28 +78,10 @@ func evictionElsewhere(ctx context.Context, in *Inputs) (request, error) {
 	return request{}, fmt.Errorf("%w: no pod is on another node", errNothingToTry)
 }
 
-// evictionAtOnce evicts a pod that does not exist, with a grace period of 0.
-func evictionAtOnce(_ context.Context, in *Inputs) (request, error) {
-	return eviction(in.Namespace, noPod, `,"gracePeriodSeconds":0`), nil
-}
-
 func eviction(namespace, name, options string) request {
 	return request{http.MethodPost, "/api/v1/namespaces/" + namespace + "/pods/" + name + "/eviction", fmt.Sprintf(
 		`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":%q,"name":%q},`+
 			`"deleteOptions":{"dryRun":["All"],"preconditions":{"uid":%q}%s}}`, namespace, name, noPod, options)}
-}
-
-// nodeAnnotation writes to the own node.
-func nodeAnnotation(_ context.Context, in *Inputs) (request, error) {
-	return request{http.MethodPatch, "/api/v1/nodes/" + in.NodeName, `{"metadata":{"annotations":{"evictd.dev/doctor":"dry run"}}}`}, nil
-}
-
-// foreignEvent writes an Event of another component.
-func foreignEvent(_ context.Context, in *Inputs) (request, error) {
-	return request{http.MethodPost, "/api/v1/namespaces/" + in.Namespace + "/events", fmt.Sprintf(
-		`{"apiVersion":"v1","kind":"Event","metadata":{"generateName":"evictd-doctor-","namespace":%q},`+
-			`"involvedObject":{"kind":"Pod","namespace":%q,"name":%q},`+
-			`"source":{"component":"evictd-doctor"},"reason":"DryRun","type":"Normal"}`, in.Namespace, in.Namespace, noPod)}, nil
 }
 
 // check tries a policy, which shows that it is in force for this account.
@@ -95,9 +90,9 @@ func (p policy) check(ctx context.Context, in *Inputs) Result {
 	if err == nil && !who.service() {
 		err = fmt.Errorf("%s is no service account, and the policies do not confine it", who.name)
 	}
-	var trial request
-	if err == nil {
-		trial, err = p.trial(ctx, in)
+	trial := p.trial
+	if err == nil && trial.path == "" {
+		trial, err = evictionElsewhere(ctx, in)
 	}
 	if err != nil {
 		return p.untried(err)

@@ -54,32 +54,24 @@ func needs(in *Inputs) []need {
 	return all
 }
 
-// check asks for one of them.
+// check asks whether the account has one of them.
 func (n need) check(right string) func(context.Context, *Inputs) Result {
+	verb, resource, _ := strings.Cut(right, " ")
+	resource, subresource, _ := strings.Cut(resource, "/")
+	resource, group, _ := strings.Cut(resource, ".")
 	return func(ctx context.Context, in *Inputs) Result {
-		switch allowed, err := n.may(ctx, in, right); {
+		var review struct{ Status struct{ Allowed bool } }
+		err := in.API.ask(ctx, request{http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", fmt.Sprintf(
+			`{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":`+
+				`{"verb":%q,"group":%q,"resource":%q,"subresource":%q,"name":%q,"namespace":%q}}}`,
+			verb, group, resource, subresource, n.name, n.namespace)}, &review)
+		switch {
 		case err != nil:
-			return unknown(oneLine(err), "if it is missing, "+n.without, "run evictd doctor again")
-		case !allowed:
+			return unknown("asking for it: "+oneLine(err), "if it is missing, "+n.without, "run evictd doctor again")
+		case !review.Status.Allowed:
 			return missing("the account lacks the right to "+right, n.without, "apply "+n.grants)
 		default:
 			return ok("granted")
 		}
 	}
-}
-
-// may reports whether the account has a right.
-func (n need) may(ctx context.Context, in *Inputs, right string) (bool, error) {
-	verb, resource, _ := strings.Cut(right, " ")
-	resource, subresource, _ := strings.Cut(resource, "/")
-	resource, group, _ := strings.Cut(resource, ".")
-	var review struct{ Status struct{ Allowed bool } }
-	err := in.API.ask(ctx, request{http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", fmt.Sprintf(
-		`{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":`+
-			`{"verb":%q,"group":%q,"resource":%q,"subresource":%q,"name":%q,"namespace":%q}}}`,
-		verb, group, resource, subresource, n.name, n.namespace)}, &review)
-	if err != nil {
-		return false, fmt.Errorf("asking for the right to %s: %w", right, err)
-	}
-	return review.Status.Allowed, nil
 }

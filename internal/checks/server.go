@@ -13,30 +13,20 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// version asks for the version, which every account may read.
-func (a *API) version(ctx context.Context) (string, error) {
-	text, err := a.send(ctx, request{http.MethodGet, "/version", ""})
-	switch {
-	case a.Err != nil:
-		return "", a.Err
-	case err != nil:
-		return "", a.Explain(err, "get /version")
-	}
-	var answer struct {
-		GitVersion string `json:"gitVersion"`
-	}
-	if err = json.Unmarshal(text, &answer); err != nil || answer.GitVersion == "" {
-		return "", fmt.Errorf("what answers at %s is not an API server: /version names no version", a.URL)
-	}
-	return answer.GitVersion, nil
-}
-
+// server asks for the version, which every account may read.
 func server(ctx context.Context, in *Inputs) Result {
-	version, err := in.API.version(ctx)
+	var answer struct{ GitVersion string }
+	text, err := in.API.send(ctx, request{http.MethodGet, "/version", ""})
+	switch {
+	case err != nil && in.API.Err == nil:
+		err = in.API.Explain(err, "get /version")
+	case err == nil && (json.Unmarshal(text, &answer) != nil || answer.GitVersion == ""):
+		err = fmt.Errorf("what answers at %s is not an API server: /version names no version", in.API.URL)
+	}
 	if err != nil {
 		return missing(oneLine(err), "no pod is evicted", "check that it runs, that this machine reaches it, and the credentials")
 	}
-	return ok(fmt.Sprintf("%s answers, Kubernetes %s", in.API.URL, version))
+	return ok(fmt.Sprintf("%s answers, Kubernetes %s", in.API.URL, answer.GitVersion))
 }
 
 func node(ctx context.Context, in *Inputs) Result {
