@@ -199,17 +199,13 @@ func TestCgroupNamespace(t *testing.T) {
 	}
 }
 
-// On this machine: every part, and together what is not free.
+// On this machine: together what is not free.
 func TestRealMemory(t *testing.T) {
 	t.Parallel()
 	memory := New("", func(err error) { t.Error(err) }).Memory()
 	t.Logf("%+v", memory)
 	var sum int64
-	for _, part := range Parts() {
-		used, known := memory[part]
-		if !known || len(memory) != len(Parts()) {
-			t.Errorf("the parts are %v; want %v", memory, Parts())
-		}
+	for _, used := range memory {
 		sum += used
 	}
 	var info unix.Sysinfo_t

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -71,7 +70,7 @@ func takenByTheHost() *decide.Decision {
 	d := held(decide.HoldInsufficientReclaim)
 	d.Pressure = decision().Pressure
 	d.Breakdown = decide.Breakdown{}
-	for i, part := range hostinfo.Parts() {
+	for i, part := range memoryParts() {
 		d.Breakdown[part] = int64(i) * 100 * mi
 	}
 	d.Outside = []decide.Process{{Name: "leak", Unit: "leak.service", RSS: 9 * gi}, {Name: "by hand", RSS: gi}}

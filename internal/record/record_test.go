@@ -92,6 +92,13 @@ func (r *rig) Decision(d *decide.Decision) {
 	r.Recorder.Decision(d)
 }
 
+// memoryParts are what the node's memory is used by, as hostinfo says.
+func memoryParts() []decide.Part {
+	return []decide.Part{
+		"Anonymous", "Shared", "PageCache", "Buffers", "SlabReclaimable", "SlabUnreclaimable", "PageTables", "HugePages", decide.PartOther,
+	}
+}
+
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	now := start
