@@ -19,27 +19,6 @@ func imageKey(reference string) uint64 {
 	return maphash.String(labelsSeed, reference)
 }
 
-// imageKeys returns the keys of the images that the pod's statuses name, init and ephemeral containers
-// included, and of those that are volumes. The kubelet too counts what containers use, not what a pod asks for
-// (k8s.io/kubernetes pkg/kubelet/images/image_gc_manager.go, detectImages).
-func imageKeys(pod *corev1.Pod) (keys []uint64) {
-	add := func(name string) {
-		if name != "" {
-			keys = append(keys, imageKey(name))
-		}
-	}
-	for i := range pod.Spec.Volumes {
-		if image := pod.Spec.Volumes[i].Image; image != nil {
-			add(image.Reference)
-		}
-	}
-	for _, s := range statuses(&pod.Status) {
-		add(s.Image)
-		add(s.ImageID)
-	}
-	return keys
-}
-
 // UnusedImages returns how many bytes the images hold that a node's status lists and that none of its
 // pods uses, by the sizes in that list. An image counts as used when a pod's status has any
 // of its names, also for pods that have ended. An image without a name, which may be any pod's,

@@ -73,6 +73,12 @@ type Pod struct {
 	ImageKeys []uint64 `json:"-"`
 }
 
+// OOMKilled is a container of a pod that the kernel has killed for want of memory.
+type OOMKilled struct {
+	// Container is its name. ID is the runtime's, which no other start of it has.
+	Container, ID string
+}
+
 // FromAPI returns what evictd keeps of a pod, but for Self. It shares the pod's labels, and no other map or list.
 func FromAPI(pod *corev1.Pod) *Pod {
 	p := &Pod{
@@ -93,12 +99,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 		MemoryRequest:        request(withAllocated(pod), corev1.ResourceMemory),
 		StorageRequest:       request(pod, corev1.ResourceEphemeralStorage),
 		DeletionGraceSeconds: pod.DeletionGracePeriodSeconds,
-
-		Started:           len(pod.Status.ContainerStatuses) > 0,
-		RunningContainers: few(runningContainers(&pod.Status)),
-		DiskVolumes:       few(diskVolumes(pod)),
-		OOMKilled:         few(oomKilledIn(&pod.Status)),
-		ImageKeys:         few(imageKeys(pod)),
+		Started:              len(pod.Status.ContainerStatuses) > 0,
 	}
 	if p.GraceSeconds < 0 {
 		p.GraceSeconds = 1
@@ -108,6 +109,8 @@ func FromAPI(pod *corev1.Pod) *Pod {
 	}
 	p.markMirror(pod.Annotations)
 	p.markOwned(pod)
+	p.takeVolumes(pod.Spec.Volumes)
+	p.takeContainers(&pod.Status)
 	return p
 }
 
@@ -190,12 +193,12 @@ const (
 	longestName = 320
 )
 
-// few returns the first mostNames of a list.
-func few[T any](all []T) []T {
-	if len(all) > mostNames {
-		return slices.Clone(all[:mostNames])
+// add appends what fits.
+func add[T any](some []T, one T) []T {
+	if len(some) == mostNames {
+		return some
 	}
-	return all
+	return append(some, one)
 }
 
 // labelsSeed makes it impossible to find two sets of labels, or two images, with one hash.
@@ -209,51 +212,43 @@ func hashOfLabels(labels map[string]string) (hash uint64) {
 	return hash
 }
 
-// statuses returns the statuses of all containers, init and ephemeral ones included.
-func statuses(status *corev1.PodStatus) []corev1.ContainerStatus {
-	return slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses)
+// takeVolumes notes what matters of the volumes.
+func (p *Pod) takeVolumes(volumes []corev1.Volume) {
+	for i := range volumes {
+		v := &volumes[i]
+		if v.ConfigMap != nil || v.GitRepo != nil || v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault {
+			p.DiskVolumes = add(p.DiskVolumes, v.Name)
+		}
+		if v.Image != nil {
+			p.takeImage(v.Image.Reference)
+		}
+	}
 }
 
-func runningContainers(status *corev1.PodStatus) []string {
-	var ids []string
-	for _, s := range statuses(status) {
+// takeContainers notes what matters of the statuses of all containers, init and ephemeral ones included. A kill is in the
+// last end and in the one before, which is all that a status keeps. With cgroup v1 this is the only sign of one, because
+// the container's cgroup is removed with it. A process that is killed while the container's first one lives on is not
+// reported there.
+func (p *Pod) takeContainers(status *corev1.PodStatus) {
+	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses) {
 		// "containerd://<id>"; the runtime's name does not matter.
 		if _, id, found := strings.Cut(s.ContainerID, "://"); found && s.State.Running != nil {
-			ids = append(ids, id)
+			p.RunningContainers = add(p.RunningContainers, id)
 		}
-	}
-	return ids
-}
-
-func diskVolumes(pod *corev1.Pod) []string {
-	var names []string
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if v.ConfigMap != nil || v.GitRepo != nil || v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault {
-			names = append(names, v.Name)
-		}
-	}
-	return names
-}
-
-// OOMKilled is a container of a pod that the kernel has killed for want of memory.
-type OOMKilled struct {
-	// Container is its name. ID is the runtime's, which no other start of it has.
-	Container, ID string
-}
-
-// oomKilledIn returns the containers that a pod's status reports as killed: each by its last end
-// and the one before, which is all that a status keeps. With cgroup v1 this is the only sign of a
-// kill, because the container's cgroup is removed with it. A process that is killed while the
-// container's first one lives on is not reported there.
-func oomKilledIn(status *corev1.PodStatus) []OOMKilled {
-	var killed []OOMKilled
-	for _, s := range statuses(status) {
 		for _, ended := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 			if ended != nil && ended.Reason == reasonOOMKilled {
-				killed = append(killed, OOMKilled{s.Name, ended.ContainerID})
+				p.OOMKilled = add(p.OOMKilled, OOMKilled{s.Name, ended.ContainerID})
 			}
 		}
+		p.takeImage(s.Image)
+		p.takeImage(s.ImageID)
 	}
-	return killed
+}
+
+// takeImage notes that an image is in use. The kubelet too counts those of containers and volumes, not those that a pod
+// asks for (k8s.io/kubernetes pkg/kubelet/images/image_gc_manager.go, detectImages).
+func (p *Pod) takeImage(reference string) {
+	if reference != "" {
+		p.ImageKeys = add(p.ImageKeys, imageKey(reference))
+	}
 }
