@@ -50,8 +50,7 @@ type Pods struct {
 	options    Options
 	store      atomic.Pointer[store]
 	again      atomic.Pointer[context.CancelFunc] // ends the watch, which then begins with a list; nil before Run
-	delivered  atomic.Pointer[time.Time]          // when the API server last delivered anything; nil before
-	opened     atomic.Pointer[time.Time]          // when it last answered a new watch; nil before
+	answered   atomic.Pointer[time.Time]          // when the API server last delivered anything or answered a new watch; nil before
 	bookmarked atomic.Bool                        // it sends bookmarks
 }
 
@@ -67,8 +66,7 @@ func (p *Pods) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		watching, again := context.WithCancel(ctx)
 		p.again.Store(&again)
-		Follow(watching, p.client, "spec.nodeName="+p.options.NodeName, &corev1.Pod{}, p.store.Load(),
-			p.options.OnError, func() { p.note(&p.opened) })
+		Follow(watching, p.client, "spec.nodeName="+p.options.NodeName, &corev1.Pod{}, p.store.Load(), p.options.OnError, p.note)
 		again()
 	}
 	return nil
@@ -89,9 +87,9 @@ func (p *Pods) KeepLabels(keys []string) {
 	}
 }
 
-func (p *Pods) note(at *atomic.Pointer[time.Time]) {
+func (p *Pods) note() {
 	now := p.options.Now()
-	at.Store(&now)
+	p.answered.Store(&now)
 }
 
 // Synced reports whether the first list is in the store. Before that [Pods.List] is not the node's pods.
@@ -110,10 +108,10 @@ func (p *Pods) List() []*Pod {
 }
 
 // Age returns how long ago the API server last delivered anything, bookmarks
-// included, and false when it never has. A quiet node is no fault: bookmarks come
+// included, or answered a new watch, and false when it never has. A quiet node is no fault: bookmarks come
 // about once a minute from servers that send them, and not at all from others.
 func (p *Pods) Age() (time.Duration, bool) {
-	last := p.delivered.Load()
+	last := p.answered.Load()
 	if last == nil {
 		return 0, false
 	}
@@ -125,9 +123,6 @@ func (p *Pods) Age() (time.Duration, bool) {
 // list it returns nil, see [Pods.Synced].
 func (p *Pods) Stale() error {
 	age, known := p.Age()
-	if opened := p.opened.Load(); opened != nil {
-		age = min(age, p.options.Now().Sub(*opened))
-	}
 	bound := staleWithoutBookmarks
 	if p.bookmarked.Load() {
 		bound = staleAfter

@@ -29,15 +29,10 @@ func TestFaultDeadWatchIsNoticed(t *testing.T) {
 			t.Parallel()
 			pods, now, watchers := watched(t)
 			watcher := <-watchers
-			// An event is taken only by a watch that is open, so the clock stands until then.
-			watcher.Modify(fullPod("web"))
 			if test.bookmark {
 				watcher.Action(watch.Bookmark, bookmark())
 			}
-			second := fullPod("second")
-			second.UID = "u-2"
-			watcher.Add(second)
-			eventually(t, "the events", func() bool { return len(pods.List()) == 2 })
+			arrive(t, pods, watcher)
 			now.step(test.quiet)
 			if err := pods.Stale(); (err != nil) != test.stale {
 				t.Errorf("stale: %v", err)
@@ -72,7 +67,7 @@ func TestNewWatchIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	pods, now, watchers := watched(t)
 	first := <-watchers
-	first.Modify(fullPod("web"))
+	arrive(t, pods, first)
 	now.step(time.Hour)
 	if pods.Stale() == nil {
 		t.Error("an hour without anything is not noticed")

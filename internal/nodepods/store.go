@@ -66,7 +66,7 @@ func (s *store) Add(object any) error { return s.Update(object) }
 
 // Update takes a pod that has changed.
 func (s *store) Update(object any) error {
-	s.of.note(&s.of.delivered)
+	s.of.note()
 	pod, err := s.keep(object)
 	if err != nil {
 		return err
@@ -77,13 +77,13 @@ func (s *store) Update(object any) error {
 
 // Delete forgets a pod.
 func (s *store) Delete(object any) error {
-	s.of.note(&s.of.delivered)
+	s.of.note()
 	return s.Store.Delete(object)
 }
 
 // Replace takes the whole list of the node's pods.
 func (s *store) Replace(objects []any, version string) error {
-	s.of.note(&s.of.delivered)
+	s.of.note()
 	for i := range objects {
 		pod, err := s.keep(objects[i])
 		if err != nil {
@@ -102,7 +102,7 @@ func (s *store) Replace(objects []any, version string) error {
 // Bookmark notes that the watch is alive, and that bookmarks come. The one that ends a streamed list
 // is not passed on here.
 func (s *store) Bookmark(string) error {
-	s.of.note(&s.of.delivered)
+	s.of.note()
 	s.of.bookmarked.Store(true)
 	return nil
 }

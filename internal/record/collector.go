@@ -76,7 +76,7 @@ func (scraped) Describe(chan<- *prometheus.Desc) {}
 func (r scraped) Collect(ch chan<- prometheus.Metric) {
 	to := scrape(ch)
 	if age, known := r.settings.WatchAge(); known {
-		to.gauge("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods.", age.Seconds())
+		to.gauge("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods, or answered a new one.", age.Seconds())
 	}
 	if kills, err := r.settings.OOMKills(); err == nil {
 		const help = "Processes that the kernel has killed for want of memory since the node booted."
