@@ -150,13 +150,7 @@ func (p *Pod) markOwned(pod *corev1.Pod) {
 // and Sampled. A resource that cannot be requested has no request.
 func (p *Pod) Facts(resource rank.Resource) rank.Pod {
 	facts := p.Pod
-	switch resource {
-	case rank.Memory:
-		facts.Request = p.MemoryRequest
-	case rank.Disk:
-		facts.Request = p.StorageRequest
-	case rank.Inodes, rank.PIDs:
-	}
+	facts.Request = [...]int64{rank.Memory: p.MemoryRequest, rank.Disk: p.StorageRequest, rank.PIDs: 0}[resource]
 	return facts
 }
 
