@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -34,13 +33,12 @@ func Read(path string) (*Configuration, error) {
 	base, files, dir := &kubelet.KubeletConfiguration{}, []string{path}, path+".d"
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		files, dir = nil, path
-	} else if err := readFile(path, base); err != nil {
+	} else if _, err := readFile(path, base); err != nil {
 		return nil, err
+	} else {
+		fillDefaults(base)
 	}
-	dropIns, err := dropInsOf(dir)
-	if err == nil && len(dropIns) > 0 {
-		base, err = merge(base, dropIns)
-	}
+	base, dropIns, err := mergeDropIns(base, dir)
 	if files = append(files, dropIns...); err == nil && len(files) == 0 {
 		err = failed(path, errors.New("it is a directory without files that end with .conf"))
 	}
@@ -50,19 +48,6 @@ func Read(path string) (*Configuration, error) {
 	return newConfiguration(base, files), nil
 }
 
-// readFile reads the file that drop-ins are merged over.
-func readFile(path string, into *kubelet.KubeletConfiguration) error {
-	text, err := jsonOf(path)
-	if err != nil {
-		return err
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, into); err != nil {
-		return failed(path, err)
-	}
-	fillDefaults(into)
-	return nil
-}
-
 // Default returns what a kubelet does whose file writes nothing of evictions.
 func Default() *Configuration {
 	base := &kubelet.KubeletConfiguration{}
@@ -70,18 +55,17 @@ func Default() *Configuration {
 	return newConfiguration(base, nil)
 }
 
-// jsonOf returns the file as JSON, by the conversion that the kubelet's loader uses.
-func jsonOf(path string) ([]byte, error) {
+// readFile decodes the file, and returns it as JSON by the conversion that the kubelet's loader uses.
+func readFile(path string, into *kubelet.KubeletConfiguration) ([]byte, error) {
 	text, err := content(path)
 	if err == nil {
 		text, err = yaml.YAMLToJSON(text)
 	}
-	var head metav1.TypeMeta
 	if err == nil {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(text, &head)
+		err = kjson.UnmarshalCaseSensitivePreserveInts(text, into)
 	}
-	if err == nil && (head.Kind != kind || !strings.HasPrefix(head.APIVersion, group)) {
-		err = fmt.Errorf("not a KubeletConfiguration: it says apiVersion %.32q and kind %.32q", head.APIVersion, head.Kind)
+	if err == nil && (into.Kind != kind || !strings.HasPrefix(into.APIVersion, group)) {
+		err = fmt.Errorf("not a KubeletConfiguration: it says apiVersion %.32q and kind %.32q", into.APIVersion, into.Kind)
 	}
 	if err != nil {
 		return nil, failed(path, err)
@@ -110,41 +94,32 @@ func failed(path string, err error) error {
 	return fmt.Errorf("reading the kubelet's configuration %s: %w", path, err)
 }
 
-// dropInsOf returns the drop-ins in a directory in the order in which the kubelet merges them. It skips
-// files with another ending, as the kubelet does.
-func dropInsOf(dir string) (names []string, err error) {
+// mergeDropIns does what the kubelet does with the drop-ins in a directory (k8s.io/kubernetes
+// cmd/kubelet/app/server.go, mergeKubeletConfigurations): in the order of their names each is a JSON merge patch of the
+// configuration before it, and files with another ending are skipped. Where there is one, it fills the defaults of
+// everything but the thresholds once more.
+func mergeDropIns(base *kubelet.KubeletConfiguration, dir string) (merged *kubelet.KubeletConfiguration, names []string, err error) {
+	text, err := json.Marshal(base)
+	if err != nil {
+		return nil, nil, err
+	}
 	err = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && filepath.Ext(name) == ".conf" {
-			names = append(names, name)
+		if err != nil || entry.IsDir() || filepath.Ext(name) != ".conf" {
+			return err
+		}
+		names = append(names, name)
+		patch, err := readFile(name, &kubelet.KubeletConfiguration{})
+		if err == nil {
+			text, err = jsonpatch.MergePatch(text, patch)
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("looking for the kubelet's drop-ins: %w", err)
+	switch {
+	case len(names) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist)):
+		return base, nil, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("merging the kubelet's drop-ins: %w", err)
 	}
-	return names, nil
-}
-
-// merge does what the kubelet does with its drop-ins (k8s.io/kubernetes
-// cmd/kubelet/app/server.go, mergeKubeletConfigurations): each is a JSON merge patch of the
-// configuration before it. It fills the defaults of everything but the thresholds once more.
-func merge(base *kubelet.KubeletConfiguration, dropIns []string) (*kubelet.KubeletConfiguration, error) {
-	merged, err := json.Marshal(base)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range dropIns {
-		patch, err := jsonOf(name)
-		if err != nil {
-			return nil, err
-		}
-		if merged, err = jsonpatch.MergePatch(merged, patch); err != nil {
-			return nil, failed(name, err)
-		}
-	}
-	base = &kubelet.KubeletConfiguration{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(merged, base); err != nil {
-		return nil, failed(strings.Join(dropIns, ", "), err)
-	}
-	return base, nil
+	merged = &kubelet.KubeletConfiguration{}
+	return merged, names, kjson.UnmarshalCaseSensitivePreserveInts(text, merged)
 }
