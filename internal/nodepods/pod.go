@@ -141,7 +141,7 @@ func (p *Pod) markOwned(pod *corev1.Pod) {
 		return
 	}
 	p.Owner = wording.Shorten(owner.Kind+"/"+owner.Name, longestName)
-	p.OwnerUID, p.OwnerAPIVersion = wording.Shorten(string(owner.UID), longestName), wording.Shorten(owner.APIVersion, longestName)
+	p.OwnerUID = wording.Shorten(string(owner.UID), longestName)
 	p.DaemonSet = owner.Kind == kindDaemonSet
 	p.Pinned = isPinned(pod)
 }

@@ -160,7 +160,7 @@ func pods() []rank.Pod {
 		return rank.Pod{
 			Namespace: "shop", Name: name, UID: "uid-" + name, Priority: priority, Created: start,
 			Usage: usage, Request: request, Sampled: true, GraceSeconds: 30,
-			Owner: "ReplicaSet/" + name, OwnerUID: "owner-" + name, OwnerAPIVersion: "apps/v1",
+			Owner: "ReplicaSet/" + name, OwnerUID: "owner-" + name,
 		}
 	}
 	self := pod("evictd", 0, mi, mi)

@@ -295,7 +295,7 @@ func TestWhatADocumentHolds(t *testing.T) {
 		}
 	}
 	slices.Sort(held)
-	if diff := cmp.Diff([]string{"labels", "name", "namespace", "owner", "ownerAPIVersion", "ownerUID", "uid"}, held); diff != "" {
+	if diff := cmp.Diff([]string{"labels", "name", "namespace", "owner", "ownerUID", "uid"}, held); diff != "" {
 		t.Errorf("what a document holds of a pod (-want +got):\n%s", diff)
 	}
 }

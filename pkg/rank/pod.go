@@ -54,11 +54,9 @@ type Pod struct {
 	// the API server (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
 	GraceSeconds int64 `json:"gracePeriodSeconds"`
 	// Owner is the controller that created the pod, for example "ReplicaSet/web-5d4"; "" for
-	// a bare pod. OwnerUID is that controller's UID, OwnerAPIVersion the group and version
-	// of its kind, for example "apps/v1".
-	Owner           string `json:"owner,omitempty"`
-	OwnerUID        string `json:"ownerUID,omitempty"`
-	OwnerAPIVersion string `json:"ownerAPIVersion,omitempty"`
+	// a bare pod. OwnerUID is that controller's UID.
+	Owner    string `json:"owner,omitempty"`
+	OwnerUID string `json:"ownerUID,omitempty"`
 	// Labels are the pod's labels, for Rules.Selected: at least those that it asks for. They must not
 	// be changed. LabelsHash is the same for pods with the same labels, in one process.
 	Labels     map[string]string `json:"labels,omitempty"`
