@@ -1,7 +1,6 @@
 package kubeletconfig
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -31,29 +31,22 @@ type Configuration struct {
 	Unread []string
 }
 
-// hardDefaults are the kubelet's (k8s.io/kubernetes pkg/kubelet/eviction/defaults_linux.go).
-func hardDefaults() map[string]string {
-	return map[string]string{
+// fillDefaults does what the kubelet does to its file before it merges the drop-ins into it
+// (k8s.io/kubernetes cmd/kubelet/app/server.go, loadConfigFile): no map at all means the
+// defaults (pkg/kubelet/eviction/defaults_linux.go), a map means itself alone unless it is to be merged with them.
+func fillDefaults(c *kubelet.KubeletConfiguration) {
+	if c.EvictionHard != nil && !ptr.Deref(c.MergeDefaultEvictionSettings, false) {
+		return
+	}
+	all := map[string]string{
 		"memory.available":   "100Mi",
 		"nodefs.available":   "10%",
 		"nodefs.inodesFree":  "5%",
 		"imagefs.available":  "15%",
 		"imagefs.inodesFree": "5%",
 	}
-}
-
-// fillDefaults does what the kubelet does to its file before it merges the drop-ins into it
-// (k8s.io/kubernetes cmd/kubelet/app/server.go, loadConfigFile): no map at all means the
-// defaults, a map means itself alone unless it is to be merged with them.
-func fillDefaults(c *kubelet.KubeletConfiguration) {
-	switch {
-	case c.EvictionHard == nil:
-		c.EvictionHard = hardDefaults()
-	case c.MergeDefaultEvictionSettings != nil && *c.MergeDefaultEvictionSettings:
-		all := hardDefaults()
-		maps.Copy(all, c.EvictionHard)
-		c.EvictionHard = all
-	}
+	maps.Copy(all, c.EvictionHard)
+	c.EvictionHard = all
 }
 
 // newConfiguration takes what matters of the kubelet's configuration.
@@ -66,8 +59,14 @@ func newConfiguration(c *kubelet.KubeletConfiguration, files []string) *Configur
 	for _, name := range slices.Sorted(maps.Keys(c.EvictionSoft)) {
 		k.add("evictionSoft", name, c.EvictionSoft[name], c.EvictionSoftGracePeriod[name])
 	}
-	if c.EnforceNodeAllocatable == nil || slices.Contains(c.EnforceNodeAllocatable, "pods") {
-		k.addAllocatable()
+	// Where the pods' cgroup has a limit, each hard threshold on memory.available is one on allocatableMemory.available
+	// too (ParseThresholdConfig, pkg/kubelet/eviction/helpers.go).
+	limited := c.EnforceNodeAllocatable == nil || slices.Contains(c.EnforceNodeAllocatable, "pods")
+	for _, t := range k.Thresholds {
+		if limited && t.Signal == pressure.MemoryAvailable && t.Hard {
+			t.Signal = pressure.AllocatableMemoryAvailable
+			k.Thresholds = append(k.Thresholds, t)
+		}
 	}
 	slices.SortStableFunc(k.Thresholds, config.HardFirst)
 	return k
@@ -78,7 +77,7 @@ func newConfiguration(c *kubelet.KubeletConfiguration, files []string) *Configur
 // compared (k8s.io/kubernetes pkg/kubelet/images/image_gc_manager.go, GarbageCollect).
 func (k *Configuration) addImageCollection(high *int32) {
 	const whole, byDefault = 100, 85
-	switch used := *cmp.Or(high, new(int32(byDefault))); {
+	switch used := ptr.Deref(high, byDefault); {
 	case used < 0 || used > whole:
 		k.Unread = append(k.Unread, "imageGCHighThresholdPercent is not a number from 0 to 100")
 	case used < whole:
@@ -108,16 +107,4 @@ func (k *Configuration) add(name, entry, text, grace string) {
 		return
 	}
 	k.Thresholds = append(k.Thresholds, pressure.Threshold{Signal: signal, Quantity: quantity, Hard: wait == 0, Grace: wait})
-}
-
-// addAllocatable does what the kubelet does where the pods' cgroup has a limit: each hard
-// threshold on memory.available is one on allocatableMemory.available too
-// (ParseThresholdConfig, pkg/kubelet/eviction/helpers.go).
-func (k *Configuration) addAllocatable() {
-	for _, t := range k.Thresholds {
-		if t.Signal == pressure.MemoryAvailable && t.Hard {
-			t.Signal = pressure.AllocatableMemoryAvailable
-			k.Thresholds = append(k.Thresholds, t)
-		}
-	}
 }
