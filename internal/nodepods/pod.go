@@ -25,8 +25,6 @@ const (
 	// reasonOOMKilled is what container runtimes report of a container whose process the kernel
 	// has killed for want of memory.
 	reasonOOMKilled = "OOMKilled"
-	// reasonEvicted is the kubelet's (pkg/kubelet/eviction/helpers.go, Reason).
-	reasonEvicted = "Evicted"
 )
 
 // The annotations that the kubelet writes on static pods and their mirrors
@@ -56,7 +54,7 @@ type Pod struct {
 	// KubeletEvictedAt is when the kubelet evicted the pod, by its clock in whole seconds, and the zero
 	// time where it did not. It reports that only once none of its containers runs any more, and deletes
 	// nothing: the pod stays listed, as finished (k8s.io/kubernetes pkg/kubelet/status/status_manager.go,
-	// mergePodStatus). A pod that the kubelet did not start has the time of its creation.
+	// mergePodStatus).
 	KubeletEvictedAt time.Time `json:"-"`
 	// Started says that the status lists containers. RunningContainers are the runtime's ids of
 	// those that run, init and ephemeral ones included.
@@ -161,23 +159,17 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// kubeletEvictedAt returns when the kubelet evicted a pod that has finished; the zero time where it did not. It
-// writes phase Failed and reason Evicted; of a pod whose containers ended with 0 it writes Succeeded in the
-// end, and only the condition DisruptionTarget stays.
+// kubeletEvictedAt returns when the kubelet evicted a pod that has finished, by the condition that it writes; the zero
+// time where it did not. Phase and reason do not tell: of a pod whose containers ended with 0 it writes Succeeded in the
+// end, and one that it refuses to start has the reason Evicted too.
 func kubeletEvictedAt(pod *corev1.Pod) time.Time {
-	at, evicted := pod.CreationTimestamp.Time, pod.Status.Reason == reasonEvicted
 	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
-			if !c.LastTransitionTime.IsZero() { // another client may leave it out
-				at = c.LastTransitionTime.Time
-			}
-			evicted = evicted || c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet {
+			return c.LastTransitionTime.Time
 		}
 	}
-	if !evicted {
-		return time.Time{}
-	}
-	return at
+	return time.Time{}
 }
 
 // What is kept of a pod is bounded, because the API server bounds little of it: mostNames of each
