@@ -109,7 +109,7 @@ func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: node, Version: version, Now: time.Now, Host: reader, OOMKills: d.oomKills, WatchAge: d.pods.Age,
 	})
-	d.taints = taint.New(d.clients.Evicting.Nodes(), node, d.recorder) // by the client of evictions, which it precedes
+	d.taints = taint.New(d.clients.Evicting.Nodes(), node, d.recorder, time.Now) // by the client of evictions, which it precedes
 	d.acting = acting.New(d.clients.Watching.ConfigMaps(ownNamespace()), ownNamespace(), time.Now)
 }
 

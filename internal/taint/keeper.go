@@ -104,6 +104,7 @@ type Keeper struct {
 	nodes    Client
 	node     string
 	recorder Recorder
+	now      func() time.Time
 	sending  chan struct{} // holds one value during an attempt
 
 	mu    sync.Mutex    // guards all below
@@ -116,8 +117,8 @@ type Keeper struct {
 
 // New returns a keeper of the taints of a node, by its name, which wants nothing and knows nothing of the
 // node yet. The recorder notes changes.
-func New(nodes Client, node string, recorder Recorder) *Keeper {
-	return &Keeper{nodes: nodes, node: node, recorder: recorder, sending: make(chan struct{}, 1)}
+func New(nodes Client, node string, recorder Recorder, now func() time.Time) *Keeper {
+	return &Keeper{nodes: nodes, node: node, recorder: recorder, now: now, sending: make(chan struct{}, 1)}
 }
 
 // Found passes the node as it was read at the start.
@@ -153,7 +154,7 @@ func (k *Keeper) due(w Wanted) bool {
 	if changed {
 		return wrong || w.DryRun && w.Pressures != 0
 	}
-	return !time.Now().Before(k.next) && (wrong || w.real(0) != 0)
+	return !k.now().Before(k.next) && (wrong || w.real(0) != 0)
 }
 
 // Settled waits for the attempt at what is wanted, where one is made. An error says why the node may not carry it.
@@ -188,7 +189,7 @@ func (k *Keeper) attempt(w Wanted) {
 		k.fault, k.wait = fmt.Errorf("tainting node %s: %w", k.node, err), min(max(firstWait, 2*k.wait), longestWait)
 		after = k.wait
 	}
-	k.next = time.Now().Add(wait.Jitter(after, jitter))
+	k.next = k.now().Add(wait.Jitter(after, jitter))
 }
 
 // send reads the node and changes evictd's taints on it. It returns those that the node carries then. A

@@ -91,7 +91,7 @@ func newRig(t *testing.T, taints ...corev1.Taint) *rig {
 		err := r.fail(action.GetVerb())
 		return err != nil, nil, err
 	})
-	r.Keeper = New(r.client.CoreV1().Nodes(), "n", r)
+	r.Keeper = New(r.client.CoreV1().Nodes(), "n", r, time.Now)
 	go func() {
 		for tick := time.NewTicker(50 * time.Millisecond); ; {
 			select {
@@ -312,7 +312,7 @@ func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 func TestSettledEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := New(fake.NewClientset().CoreV1().Nodes(), "n", &rig{})
+		k := New(fake.NewClientset().CoreV1().Nodes(), "n", &rig{}, time.Now)
 		k.sending <- struct{}{} // an attempt has no answer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

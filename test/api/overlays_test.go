@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ func (q quiet) Failed(_ string, err error)     { q.tb.Log(err) }
 // keeper maintains a node's taints with those credentials.
 func keeper(f *evictdtest.Account, as *rest.Config, node string) *taint.Keeper {
 	f.T.Helper()
-	return taint.New(f.As(as).CoreV1().Nodes(), node, quiet{f.T})
+	return taint.New(f.As(as).CoreV1().Nodes(), node, quiet{f.T}, time.Now)
 }
 
 // The overlay's rights, confined by the shipped policy to the own node.
