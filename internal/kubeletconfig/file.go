@@ -7,20 +7,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	group = "kubelet.config.k8s.io/"
-	kind  = "KubeletConfiguration"
-	// maxFileBytes bounds the file: what is larger is some other file.
-	maxFileBytes = 1 << 20
-)
+// maxFileBytes bounds the file: what is larger is some other file.
+const maxFileBytes = 1 << 20
 
 // Read returns what the kubelet's configuration file at path says, and the drop-ins in the
 // directory of the same name with .d at its end, where there is one. Path may be a directory of
@@ -55,8 +52,8 @@ func Default() *Configuration {
 	return newConfiguration(base, nil)
 }
 
-// readFile decodes the file, and returns it as JSON by the conversion that the kubelet's loader uses.
-func readFile(path string, into *kubelet.KubeletConfiguration) ([]byte, error) {
+// readFile decodes the file, or its kind alone, and returns it as JSON by the conversion that the kubelet's loader uses.
+func readFile(path string, into schema.ObjectKind) ([]byte, error) {
 	text, err := content(path)
 	if err == nil {
 		text, err = yaml.YAMLToJSON(text)
@@ -64,8 +61,8 @@ func readFile(path string, into *kubelet.KubeletConfiguration) ([]byte, error) {
 	if err == nil {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(text, into)
 	}
-	if err == nil && (into.Kind != kind || !strings.HasPrefix(into.APIVersion, group)) {
-		err = fmt.Errorf("not a KubeletConfiguration: it says apiVersion %.32q and kind %.32q", into.APIVersion, into.Kind)
+	if is := into.GroupVersionKind(); err == nil && (is.Group != kubelet.GroupName || is.Kind != "KubeletConfiguration") {
+		err = fmt.Errorf("not a KubeletConfiguration: it says apiVersion %.32q and kind %.32q", is.GroupVersion(), is.Kind)
 	}
 	if err != nil {
 		return nil, failed(path, err)
@@ -108,7 +105,7 @@ func mergeDropIns(base *kubelet.KubeletConfiguration, dir string) (merged *kubel
 			return err
 		}
 		names = append(names, name)
-		patch, err := readFile(name, &kubelet.KubeletConfiguration{})
+		patch, err := readFile(name, &metav1.TypeMeta{}) // null may stand for any field
 		if err == nil {
 			text, err = jsonpatch.MergePatch(text, patch)
 		}
