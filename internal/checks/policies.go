@@ -87,11 +87,12 @@ func eviction(namespace, name, options string) request {
 // check tries a policy, which shows that it is in force for this account.
 func (p policy) check(ctx context.Context, in *Inputs) Result {
 	who, err := in.API.account(ctx)
-	if err == nil && !who.service() {
-		err = fmt.Errorf("%s is no service account, and the policies do not confine it", who.name)
-	}
 	trial := p.trial
-	if err == nil && trial.path == "" {
+	switch {
+	case err != nil:
+	case !who.service():
+		err = fmt.Errorf("%s is no service account, and the policies do not confine it", who.name)
+	case trial.path == "":
 		trial, err = evictionElsewhere(ctx, in)
 	}
 	if err != nil {

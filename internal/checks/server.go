@@ -15,7 +15,9 @@ import (
 
 // server asks for the version, which every account may read.
 func server(ctx context.Context, in *Inputs) Result {
-	var answer struct{ GitVersion string }
+	var answer struct {
+		GitVersion string `json:"gitVersion"`
+	}
 	text, err := in.API.send(ctx, request{http.MethodGet, "/version", ""})
 	switch {
 	case err != nil && in.API.Err == nil:

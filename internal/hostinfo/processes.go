@@ -96,7 +96,7 @@ func (r *Reader) read(ctx context.Context, pid int32, least int64) (decide.Proce
 	return p, err
 }
 
-func (r *Reader) readOf(process, file string) (string, error) {
-	content, err := os.ReadFile(r.path("proc", process, file))
+func (r *Reader) readOf(pid, file string) (string, error) {
+	content, err := os.ReadFile(r.path("proc", pid, file))
 	return string(content), err
 }
