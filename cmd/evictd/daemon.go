@@ -82,10 +82,10 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	}
 	d.agent = agent.New(d.options(policy))
 	d.server, err = httpd.Listen(ctx, flags.address, map[string]http.Handler{
-		"GET /metrics":         promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		"GET /livez":           httpd.Probe(func() error { return d.agent.Alive(time.Now()) }),
-		"GET /readyz":          httpd.Probe(d.ready),
-		"GET /debug/status":    httpd.Page(d.status),
+		"GET /metrics":      promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		"GET /livez":        httpd.Probe(func() error { return d.agent.Alive(time.Now()) }),
+		"GET /readyz":       httpd.Probe(d.ready),
+		"GET /debug/status": httpd.Page(d.status),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; name another address by --http-bind-address", err)
