@@ -118,16 +118,19 @@ func (t *Tracker) Observe(d *decide.Decision, r *decide.Report, now time.Time) {
 	for i := range r.Shared {
 		t.answered(r.Shared[i].Entry.Pod, &r.Shared[i].Result, now)
 	}
+	unbypassed := r.Hold == decide.HoldBudgetUnknown || r.Hold == decide.HoldInsufficientReclaim
 	for i := range d.Attempts {
-		if a := &d.Attempts[i]; !a.Result.NoRight || a.Bypassed == nil {
+		a := &d.Attempts[i]
+		if !a.Result.NoRight || a.Bypassed == nil {
 			t.answered(a.Entry.Pod, &a.Result, now)
 		}
+		unbypassed = unbypassed || a.Bypassed != nil && !a.Result.Outcome.Accepted()
 	}
 	if r.Unread {
 		t.extend(Key{Kind: kindServer}, serverSpan(), &evict.Result{Outcome: evict.Unconfirmed}, now)
 	}
 	t.tried(d, r.Stale)
-	if d.BestEffort != decide.BestEffortNone && d.BestEffort != decide.BestEffortDeleted {
+	if unbypassed {
 		t.known.Waits[Key{Kind: kindBypass}] = Wait{Until: now.Add(bypassBackOff)}
 	}
 }

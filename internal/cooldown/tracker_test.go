@@ -31,9 +31,8 @@ func anything(tracker *Tracker, r *rand.Rand, now time.Time) {
 	case 0:
 		d := in.decided(now.Add(-time.Duration(r.IntN(60))*time.Second),
 			answer(somePod(r.IntN(8), true), someResult(r)), answer(somePod(r.IntN(8), false), someResult(r)))
-		d.BestEffort = []decide.BestEffort{decide.BestEffortNone, decide.BestEffortRefused}[r.IntN(2)]
 		tracker.Observe(d, &decide.Report{
-			Stale: r.IntN(3) > 0, Unread: r.IntN(4) == 0,
+			Stale: r.IntN(3) > 0, Unread: r.IntN(4) == 0, Hold: []decide.Hold{decide.HoldNone, decide.HoldBudgetUnknown}[r.IntN(2)],
 			Shared: []decide.Attempt{answer(somePod(r.IntN(8), true), blocked("web"))},
 		}, now)
 	default:

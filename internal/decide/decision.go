@@ -91,9 +91,6 @@ type Decision struct {
 	// Detail is one sentence with what Hold alone does not say; "" when there is
 	// nothing to add.
 	Detail string
-	// BestEffort is the result of the check whether a pod may bypass its budget; [BestEffortNone]
-	// when there was no such check.
-	BestEffort BestEffort
 	// Notes are sentences about what was done besides the requests, as about the node's taint; nil
 	// when there is nothing to say.
 	Notes []string
@@ -132,23 +129,6 @@ func (d *Decision) Last(outcome evict.Outcome) *Attempt {
 	}
 	return nil
 }
-
-// BestEffort is the result of the check whether a pod may bypass its budget.
-type BestEffort string
-
-// What may come of it.
-const (
-	// BestEffortNone: the question did not come up.
-	BestEffortNone BestEffort = ""
-	// BestEffortDeleted: a pod was deleted, or would have been in a dry run.
-	BestEffortDeleted BestEffort = "Deleted"
-	// BestEffortRefused: the delete was refused, or its outcome is unknown.
-	BestEffortRefused BestEffort = "Refused"
-	// BestEffortBudgetUnknown: a budget could not be read.
-	BestEffortBudgetUnknown BestEffort = "BudgetUnknown"
-	// BestEffortInsufficientReclaim: all that budgets keep could not return what is missing.
-	BestEffortInsufficientReclaim BestEffort = "InsufficientReclaim"
-)
 
 // Part names what a part of a disk is used by, or of memory: those are hostinfo's.
 type Part string

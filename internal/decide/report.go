@@ -11,12 +11,13 @@ type Report struct {
 	// About is the request in doubt whose outcome is all that was found out, where it is about
 	// another resource than the plan; nil where the report is the plan's.
 	About *InDoubt
-	// BestEffort, Notes and Attempts belong to the decision. Detail says why no request was sent, or why
-	// the plan was not carried out completely; "" where it was.
-	BestEffort BestEffort
-	Notes      []string
-	Attempts   []Attempt
-	Detail     string
+	// Notes and Attempts belong to the decision. Hold is why no request was sent, or why no PDB was
+	// bypassed after those that were; HoldNone elsewhere. Detail says that, or why the plan was not
+	// carried out completely; "" where it was.
+	Notes    []string
+	Attempts []Attempt
+	Hold     Hold
+	Detail   string
 	// Expected is what the end of the last attempt's pod should free, or of Foreign's.
 	Expected pressure.Amounts
 	// Held is what the last attempt's pod held in detail when its eviction was accepted; nil
@@ -26,8 +27,6 @@ type Report struct {
 	// that its pod could not be read.
 	InDoubt *InDoubt
 	Unread  bool
-	// Unlisted says that the watch does not list the next candidate any more.
-	Unlisted bool
 	// Foreign is an earlier request whose pod was ended by another client meanwhile; nil when there
 	// is none.
 	Foreign *Attempt
@@ -40,34 +39,17 @@ type Report struct {
 // Complete completes a decision by what became of its plan: what it came to, or why no request was sent;
 // HoldNone where the plan was canceled before its first one.
 func (r *Report) Complete(d *Decision) {
-	d.BestEffort, d.Detail, d.Attempts = r.BestEffort, r.Detail, r.Attempts
+	d.Detail, d.Attempts = r.Detail, r.Attempts
 	d.Notes = append(d.Notes, r.Notes...)
 	switch victim := d.Victim(); {
 	case len(r.Attempts) == 0:
-		d.Hold = r.hold()
+		d.Hold = r.Hold
 	case victim == nil:
 		d.Verb = Refused
 	case victim.Escalates:
 		d.Verb = Escalated
 	default:
 		d.Verb = Acted
-	}
-}
-
-func (r *Report) hold() Hold {
-	switch {
-	case r.BestEffort == BestEffortInsufficientReclaim:
-		return HoldInsufficientReclaim
-	case r.BestEffort == BestEffortBudgetUnknown:
-		return HoldBudgetUnknown
-	case r.Foreign != nil:
-		return HoldReclaimInProgress
-	case r.InDoubt != nil:
-		return HoldRequestInDoubt
-	case r.Unlisted:
-		return HoldAwaitingNewerSample
-	default:
-		return HoldNone
 	}
 }
 
@@ -78,9 +60,6 @@ func (r *Report) Reconcile(open *InDoubt, how string) {
 	attempt.Result = evict.Result{
 		Outcome: attempt.CarriedOut(),
 		Message: "there was no response to the request; " + how + " told its outcome",
-	}
-	if attempt.Bypassed != nil {
-		r.BestEffort = BestEffortDeleted
 	}
 	r.Expected, r.Attempts = open.Expected, append(r.Attempts, attempt)
 }

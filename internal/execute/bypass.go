@@ -35,7 +35,7 @@ func (r *run) bypassPDB(ctx context.Context) {
 		}
 		victim, err := r.leastViolated(ctx, blocked)
 		if err != nil {
-			r.report.BestEffort, r.report.Detail = decide.BestEffortBudgetUnknown, "no pod bypasses a PDB: "+err.Error()
+			r.report.Hold, r.report.Detail = decide.HoldBudgetUnknown, "no pod bypasses a PDB: "+err.Error()
 			return
 		}
 		switch budget, there := r.read[victim.budgetKey()]; {
@@ -54,13 +54,8 @@ func (r *run) bypassPDB(ctx context.Context) {
 // deletePast deletes a candidate that its budget has refused a moment ago.
 func (r *run) deletePast(ctx context.Context, victim *candidate, budget *evict.Budget) {
 	attempt := decide.Attempt{Entry: victim.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, victim.Entry.Pod), Bypassed: budget}
-	if r.stops(ctx) {
-		return
-	}
-	r.report.BestEffort = decide.BestEffortRefused
-	r.send(ctx, &attempt, victim.Expected)
-	if attempt.Result.Outcome.Accepted() {
-		r.report.BestEffort = decide.BestEffortDeleted
+	if !r.stops(ctx) {
+		r.send(ctx, &attempt, victim.Expected)
 	}
 }
 
@@ -75,7 +70,7 @@ func (r *run) insufficient(blocked []*candidate) bool {
 	if decide.Suffice(signal, r.plan.Required, ends) {
 		return false
 	}
-	r.report.BestEffort = decide.BestEffortInsufficientReclaim
+	r.report.Hold = decide.HoldInsufficientReclaim
 	r.report.Detail = "no pod bypasses a PDB: " + decide.Insufficient(signal, ends, " that PDBs block", r.plan.Required)
 	return true
 }

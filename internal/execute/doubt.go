@@ -29,12 +29,12 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt) (over bool) {
 	now := r.options.Now()
 	switch {
 	case err != nil:
-		r.report.InDoubt, r.report.Unread = open, true
+		r.report.InDoubt, r.report.Unread, r.report.Hold = open, true, decide.HoldRequestInDoubt
 		r.report.Detail = fmt.Sprintf("whether %s is terminating is still not known: %v", open.Attempt.Entry.Pod.Key(), err)
 	case fate != evict.Stays:
 		r.left(open)
 	case open.MayStillApply(now) && r.plan.Escalation == nil && (!open.MayRetry(now) || !r.move(open.UID(), true)):
-		r.report.InDoubt, r.report.Detail = open, open.Undecided()
+		r.report.InDoubt, r.report.Hold, r.report.Detail = open, decide.HoldRequestInDoubt, open.Undecided()
 	default:
 		return false
 	}
@@ -68,7 +68,7 @@ func (r *run) left(open *decide.InDoubt) {
 		r.report.Reconcile(open, "reading the pod again")
 		return
 	}
-	r.report.Expected, r.report.Foreign = open.Expected, &open.Attempt
+	r.report.Expected, r.report.Foreign, r.report.Hold = open.Expected, &open.Attempt, decide.HoldReclaimInProgress
 	r.report.Detail = open.Attempt.Entry.Pod.Key() + " is terminating or has ended, but not by this request"
 }
 

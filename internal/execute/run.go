@@ -150,7 +150,7 @@ func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
 	}
 	pod := c.Entry.Pod
 	if !r.options.Listed(pod.UID) {
-		r.report.Unlisted = true
+		r.report.Hold = decide.HoldAwaitingNewerSample
 		r.report.Detail = pod.Key() + " (UID " + pod.UID + ") is not listed any more" + nothingFurther
 		return true
 	}

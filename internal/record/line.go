@@ -95,7 +95,7 @@ func decisionLine(d *decide.Decision) fields {
 	if n := len(d.Attempts); n > 0 {
 		f = f.answer(&d.Attempts[n-1])
 	}
-	f = f.some("best_effort", d.BestEffort, "reaction_seconds", reactionOf(d))
+	f = f.some("reaction_seconds", reactionOf(d))
 	f = append(f, objects("attempts", d.Attempts, attemptOf)...)
 	f = append(f, objects("runners_up", next(d), func(e *rank.Entry) fields {
 		return with("pod", e.Pod.Key(), "uid", e.Pod.UID, "rank", e.Position, "why", e.Why())

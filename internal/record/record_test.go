@@ -211,7 +211,7 @@ func decision() *decide.Decision {
 func bypassedBudget() *decide.Decision {
 	d := decision()
 	d.Attempts[1].Bypassed = &evict.Budget{Name: "over-pdb", Desired: 5, Healthy: 4}
-	d.Attempts[1].Result.Outcome, d.BestEffort = evict.Deleted, decide.BestEffortDeleted
+	d.Attempts[1].Result.Outcome = evict.Deleted
 	return d
 }
 

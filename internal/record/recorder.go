@@ -77,7 +77,8 @@ func (r *Recorder) Intent(d *decide.Decision, a *decide.Attempt) {
 // levelOf returns warn for decisions that need attention: those that could not be carried out, or
 // could not be made.
 func levelOf(d *decide.Decision) zapcore.Level {
-	if warns, _ := attention(d.Hold); warns || d.Verb == decide.Refused || d.BestEffort != decide.BestEffortNone {
+	victim := d.Victim()
+	if warns, _ := attention(d.Hold); warns || d.Verb == decide.Refused || victim != nil && victim.Bypassed != nil {
 		return zapcore.WarnLevel
 	}
 	return zapcore.InfoLevel

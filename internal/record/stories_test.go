@@ -116,7 +116,7 @@ func decisionStories() []story {
 			r.Decision(again)
 			r.show()
 			unread := held(decide.HoldBudgetUnknown)
-			unread.BestEffort, unread.DryRun = decide.BestEffortBudgetUnknown, true
+			unread.DryRun = true
 			r.Decision(unread)
 		}},
 		{"an outcome that was found out later is one more outcome, and no request that took no time", func(r *rig) {

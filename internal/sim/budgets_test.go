@@ -47,12 +47,12 @@ func (n *world) goes(name string) {
 }
 
 func TestBestEffort(t *testing.T) {
-	const none, deleted, unknown = decide.BestEffortNone, decide.BestEffortDeleted, decide.BestEffortBudgetUnknown
+	const none, deleted, unknown = "", "delete: Deleted", "no pod bypasses a PDB"
 	type variant struct {
 		answers outcomes
 		setUp   func(n *world)
 		want    []string // after both were refused
-		came    decide.BestEffort
+		came    string   // of the bypass
 	}
 	plain := func(*world) {}
 	budget := func(desired, healthy int64) func(n *world) {
@@ -76,7 +76,7 @@ func TestBestEffort(t *testing.T) {
 		"no budget refused: no pod":                            {outcomes{"alone": evict.Denied, "oneof3": evict.Misconfigured}, plain, nil, none},
 		"one was accepted: no pod":                             {outcomes{"oneof3": evict.Evicted}, plain, nil, none},
 		"the API server is overloaded: no pod":                 {outcomes{"oneof3": evict.Throttled}, plain, nil, none},
-		"the delete is denied":                                 {outcomes{"delete oneof3": evict.Denied}, plain, oneof3, decide.BestEffortRefused},
+		"the delete is denied":                                 {outcomes{"delete oneof3": evict.Denied}, plain, oneof3, "delete: Denied"},
 		"one has ended meanwhile: no pod in this decision": { // but by the second
 			outcomes{"oneof3": evict.Gone}, func(n *world) { n.goes("oneof3") }, []string{"evict alone", "delete alone"}, none,
 		},
@@ -111,8 +111,13 @@ func TestBestEffort(t *testing.T) {
 		c.setUp(n)
 		n.watch(900 * time.Millisecond) // an overloaded server: the next try is after 1 s
 		n.sent(append([]string{"evict alone", "evict oneof3"}, c.want...)...)
-		if d := n.decisions[0]; d.BestEffort != c.came {
-			n.t.Errorf("the bypass: %q, want %q: %+v", d.BestEffort, c.came, d)
+		d := n.decisions[0]
+		came, _, _ := strings.Cut(d.Detail, ":")
+		if last := d.Attempts[len(d.Attempts)-1]; last.Bypassed != nil {
+			came = "delete: " + string(last.Result.Outcome)
+		}
+		if came != c.came {
+			n.t.Errorf("the bypass: %q, want %q: %+v", came, c.came, d)
 		}
 	})
 }
@@ -143,7 +148,7 @@ func TestBestEffortForADisk(t *testing.T) {
 		if got := slices.Contains(n.requests(), "delete kept"); got != c.deletes {
 			n.t.Errorf("requests %v", n.requests())
 		}
-		deleted := n.decided(func(d *decide.Decision) bool { return d.BestEffort == decide.BestEffortDeleted })
+		deleted := n.decided(func(d *decide.Decision) bool { return d.Last(evict.Deleted) != nil })
 		if (len(deleted) == 1) != c.deletes {
 			n.t.Errorf("the bypass: %+v", n.decisions)
 		}

@@ -61,7 +61,7 @@ func TestRequestInDoubtIsResolvedBeforeAnotherPodIsEvicted(t *testing.T) {
 		n.watch(13 * time.Second)
 		n.sent(c.sent...)
 		same(n.t, "looked into", []string{c.pod}, n.looks)
-		if d := n.acted()[0]; d.Victim().Result.Outcome != c.want || (d.BestEffort == decide.BestEffortDeleted) != (c.want == evict.Deleted) {
+		if d := n.acted()[0]; d.Victim().Result.Outcome != c.want {
 			n.t.Errorf("that it was evicted is not on record: %+v", d)
 		}
 	})
