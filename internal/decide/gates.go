@@ -176,7 +176,10 @@ func (s *Situation) candidatesOf(d *Decision) []Candidate {
 			continue
 		}
 		why, refused := s.Cooldown.Pod(s, e.Pod, false)
-		all = append(all, Candidate{Entry: e, Expected: s.Uses.ByUID[e.Pod.UID].Expected, BlockedByPDB: refused, PDB: why.PDB})
+		all = append(all, Candidate{
+			Entry: e, Expected: s.Uses.ByUID[e.Pod.UID].Expected, GraceSeconds: s.Policy.grace(s.Pressure.Threshold.Hard, e.Pod),
+			BlockedByPDB: refused, PDB: why.PDB,
+		})
 	}
 	return all
 }

@@ -20,8 +20,6 @@ type Plan struct {
 	Escalation *Attempt
 	// Candidates are the pods that may be evicted, in order.
 	Candidates []Candidate
-	// GraceCap caps the pods' own grace periods, in seconds; 0 leaves each its own.
-	GraceCap int64
 	// Taint has the first request wait, for a moment, until the node carries its taint.
 	Taint bool
 	// BypassPDB lets one pod be deleted although its PodDisruptionBudget blocks it, see docs/adr/0013.
@@ -43,9 +41,11 @@ func (p *Plan) NoneLeft() bool {
 
 // Candidate is one pod that may be evicted.
 type Candidate struct {
-	// Entry is its place in the ranking; Expected is what its end should free.
-	Entry    rank.Entry
-	Expected pressure.Amounts
+	// Entry is its place in the ranking; Expected is what its end should free. GraceSeconds is the
+	// grace period in the request for it; nil is the pod's own.
+	Entry        rank.Entry
+	Expected     pressure.Amounts
+	GraceSeconds *int64
 	// BlockedByPDB says that a budget refused it a short while ago, so that the only request for it
 	// is one that bypasses the budget. PDB is the name of the budget that refused it last, and so selects
 	// it; "" when there is none, or the answer did not name it.

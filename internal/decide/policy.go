@@ -38,12 +38,17 @@ type Policy struct {
 	TaintNode bool
 }
 
-// graceCap returns the cap of a grace period, in seconds; 0 is none.
-func (p *Policy) graceCap(hard bool) int64 {
+// grace returns the grace period for the request to evict a pod, in seconds: what is configured where
+// that is shorter than the pod's own, else nil, which is the pod's own. It never lengthens.
+func (p *Policy) grace(hard bool, pod *rank.Pod) *int64 {
+	limit := p.SoftGrace
 	if hard {
-		return p.HardGrace
+		limit = p.HardGrace
 	}
-	return p.SoftGrace
+	if limit <= 0 || limit >= pod.GraceSeconds {
+		return nil
+	}
+	return &limit
 }
 
 // overdueGrace returns the grace period of an overdue victim, in seconds.
@@ -76,13 +81,4 @@ func (p *Policy) KubeletLine(signal pressure.Signal, capacity int64, gap func() 
 func GracePeriod(seconds int64) time.Duration {
 	const year = 365 * 24 * 60 * 60
 	return time.Duration(min(seconds, year)) * time.Second
-}
-
-// CapGrace returns the grace period for the request, in seconds: the limit where it is shorter than
-// the pod's own, else nil, which is the pod's own. It never lengthens; a limit of 0 is none.
-func CapGrace(limit int64, pod *rank.Pod) *int64 {
-	if limit <= 0 || limit >= pod.GraceSeconds {
-		return nil
-	}
-	return &limit
 }

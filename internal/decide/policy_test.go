@@ -30,7 +30,7 @@ func TestInvariant07GraceIsNeverLengthened(t *testing.T) {
 		{"a pod that wants none", 5, 5, true, 0, nil},
 	} {
 		policy := Policy{SoftGrace: test.soft, HardGrace: test.hard}
-		if diff := cmp.Diff(test.want, CapGrace(policy.graceCap(test.isHard), &rank.Pod{GraceSeconds: test.podsOwn})); diff != "" {
+		if diff := cmp.Diff(test.want, policy.grace(test.isHard, &rank.Pod{GraceSeconds: test.podsOwn})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}

@@ -87,13 +87,10 @@ type Situation struct {
 
 // newPlan begins the record of the decision, and how it would be carried out.
 func (s *Situation) newPlan() Plan {
-	return Plan{
-		GraceCap: s.Policy.graceCap(s.Pressure.Threshold.Hard), Taint: s.Policy.TaintNode,
-		Decision: Decision{
-			Incident: s.Incident, Time: s.Pressure.SampleTime, Pressure: s.Pressure, DryRun: s.Policy.DryRun, DryRunWhy: s.Policy.DryRunWhy,
-			Simulated: s.Simulated, InFlight: s.InFlight,
-		},
-	}
+	return Plan{Taint: s.Policy.TaintNode, Decision: Decision{
+		Incident: s.Incident, Time: s.Pressure.SampleTime, Pressure: s.Pressure, DryRun: s.Policy.DryRun, DryRunWhy: s.Policy.DryRunWhy,
+		Simulated: s.Simulated, InFlight: s.InFlight,
+	}}
 }
 
 // facts joins what the API server and the node report of each pod that has not finished; there may be thousands

@@ -53,7 +53,7 @@ func (r *run) bypassPDB(ctx context.Context) {
 
 // deletePast deletes a candidate that its budget has refused a moment ago.
 func (r *run) deletePast(ctx context.Context, victim *candidate, budget *evict.Budget) {
-	attempt := decide.Attempt{Entry: victim.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, victim.Entry.Pod), Bypassed: budget}
+	attempt := decide.Attempt{Entry: victim.Entry, GraceSeconds: victim.GraceSeconds, Bypassed: budget}
 	if !r.stops(ctx) {
 		r.send(ctx, &attempt, victim.Expected)
 	}

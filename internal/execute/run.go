@@ -154,7 +154,7 @@ func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
 		r.report.Detail = pod.Key() + " (UID " + pod.UID + ") is not listed any more" + nothingFurther
 		return true
 	}
-	attempt := decide.Attempt{Entry: c.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, pod)}
+	attempt := decide.Attempt{Entry: c.Entry, GraceSeconds: c.GraceSeconds}
 	r.send(ctx, &attempt, c.Expected)
 	if !attempt.Result.TriesNext() {
 		return true
