@@ -6,6 +6,7 @@ package execute
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +31,8 @@ type Evictor interface {
 	Evict(ctx context.Context, r evict.Request) evict.Result
 	// Look reads the pod again; an error means that this is not known.
 	Look(ctx context.Context, r evict.Request) (evict.Fate, error)
-	// Budget returns what a PodDisruptionBudget wants and has; an error means that this is
-	// not known.
+	// Budget returns what a PodDisruptionBudget wants and has, and the zero value where it does not exist;
+	// an error means that this is not known.
 	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)
 }
 
@@ -88,7 +89,8 @@ func (e *Executor) Start(ctx context.Context, p decide.Plan) {
 	canceled, cancel := context.WithCancelCause(ctx)
 	e.cancel = cancel
 	e.last.Store(nil)
-	r := newRun(e, p, func() error { return context.Cause(canceled) })
+	p.Candidates = slices.Clone(p.Candidates)
+	r := &run{Executor: e, plan: p, canceled: func() error { return context.Cause(canceled) }}
 	go func() {
 		defer cancel(nil)
 		r.carryOut(ctx)

@@ -29,25 +29,9 @@ const nothingFurther = ": no further request was sent"
 // run is one plan while it is carried out. Only the executor's goroutine touches it.
 type run struct {
 	*Executor
-	plan       decide.Plan
-	candidates []candidate
-	canceled   func() error            // the cause; nil while the plan is wanted
-	read       map[string]evict.Budget // by namespace and name
-	report     decide.Report
-}
-
-// candidate is a candidate of the plan, with how many requests for it this run has sent.
-type candidate struct {
-	decide.Candidate
-	requests int
-}
-
-func newRun(e *Executor, p decide.Plan, canceled func() error) *run {
-	r := &run{Executor: e, plan: p, canceled: canceled, read: map[string]evict.Budget{}}
-	for i := range p.Candidates {
-		r.candidates = append(r.candidates, candidate{Candidate: p.Candidates[i]})
-	}
-	return r
+	plan     decide.Plan  // its candidates are the run's own
+	canceled func() error // the cause; nil while the plan is wanted
+	report   decide.Report
 }
 
 // carryOut sends one request after the other until one is accepted or there is a reason to stop. It
@@ -63,8 +47,8 @@ func (r *run) carryOut(ctx context.Context) {
 		return
 	}
 	r.awaitTaint(ctx)
-	for i := range r.candidates {
-		c := &r.candidates[i]
+	for i := range r.plan.Candidates {
+		c := &r.plan.Candidates[i]
 		if c.BlockedByPDB {
 			continue
 		}
@@ -75,7 +59,29 @@ func (r *run) carryOut(ctx context.Context) {
 			return
 		}
 	}
-	r.bypassPDB(ctx)
+	if r.plan.BypassPDB {
+		r.bypassPDB(ctx)
+	}
+}
+
+// candidates returns those from one on that a budget blocks, or the others, and what their ends should free.
+func (r *run) candidates(from int, blocked bool) (found []*decide.Candidate, ends []pressure.Amounts) {
+	for i := from; i < len(r.plan.Candidates); i++ {
+		if c := &r.plan.Candidates[i]; c.BlockedByPDB == blocked {
+			found, ends = append(found, c), append(ends, c.Expected)
+		}
+	}
+	return found, ends
+}
+
+// requests returns how many requests for a candidate were sent.
+func (r *run) requests(c *decide.Candidate) (sent int) {
+	for i := range r.report.Attempts {
+		if r.report.Attempts[i].Entry.Pod.UID == c.Entry.Pod.UID {
+			sent++
+		}
+	}
+	return sent
 }
 
 // stops reports whether no further request should be sent, and says why.
@@ -126,12 +132,7 @@ func (r *run) awaitTaint(ctx context.Context) {
 // tooFew reports whether the candidates from one on could not free what is required: the one that would
 // have was refused, and the others would be evicted without effect.
 func (r *run) tooFew(from int) bool {
-	var left []pressure.Amounts
-	for _, c := range r.candidates[from:] {
-		if !c.BlockedByPDB {
-			left = append(left, c.Expected)
-		}
-	}
+	_, left := r.candidates(from, false)
 	if decide.Suffice(r.plan.Decision.Pressure.Threshold.Signal, r.plan.Required, left) {
 		return false
 	}
@@ -144,7 +145,7 @@ func (r *run) tooFew(from int) bool {
 // carried out. A candidate that the watch lists no more is not evicted: the API server would retry a
 // request with its UID for ten seconds, and charge the budget of a new pod of its name (k8s.io/kubernetes
 // pkg/registry/core/pod/storage/eviction.go). What its cgroup still holds, the next decision sees.
-func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
+func (r *run) evict(ctx context.Context, c *decide.Candidate) (over bool) {
 	if r.endsEarly(ctx) {
 		return true
 	}
@@ -164,7 +165,6 @@ func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
 		return true
 	}
 	c.BlockedByPDB, c.PDB = attempt.Result.Outcome.OfBudget(), attempt.Result.Budget
-	c.requests++
 	r.shareRefusal(pod, &attempt.Result)
 	return false
 }
@@ -221,15 +221,16 @@ func (r *run) note(text string) { r.report.Notes = append(r.report.Notes, text) 
 // move moves a candidate that no budget blocks to the front, or to the end. It reports whether there is
 // one of that UID.
 func (r *run) move(uid string, toFront bool) bool {
-	at := slices.IndexFunc(r.candidates, func(c candidate) bool { return c.Entry.Pod.UID == uid && !c.BlockedByPDB })
+	all := r.plan.Candidates
+	at := slices.IndexFunc(all, func(c decide.Candidate) bool { return c.Entry.Pod.UID == uid && !c.BlockedByPDB })
 	if at < 0 {
 		return false
 	}
-	c, to := r.candidates[at], len(r.candidates)-1
+	c, to := all[at], len(all)-1
 	if toFront {
 		to = 0
 	}
-	r.candidates = slices.Insert(slices.Delete(r.candidates, at, at+1), to, c)
+	r.plan.Candidates = slices.Insert(slices.Delete(all, at, at+1), to, c)
 	return true
 }
 
@@ -240,10 +241,10 @@ func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 		return
 	}
 	shared := 0
-	for i := range r.candidates {
-		c := &r.candidates[i]
+	for i := range r.plan.Candidates {
+		c := &r.plan.Candidates[i]
 		same := c.Entry.Pod.LabelsHash == pod.LabelsHash
-		if !c.mayShare(pod.Namespace) || !same && c.PDB != result.Budget {
+		if !r.mayShare(c, pod.Namespace) || !same && c.PDB != result.Budget {
 			continue
 		}
 		c.BlockedByPDB, c.PDB = true, result.Budget
@@ -259,6 +260,6 @@ func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 
 // mayShare reports whether a budget of the namespace that has refused another may select the
 // candidate, and no request was sent for it yet.
-func (c *candidate) mayShare(namespace string) bool {
-	return c.requests == 0 && !c.BlockedByPDB && c.Entry.Pod.Ready && c.Entry.Pod.Namespace == namespace
+func (r *run) mayShare(c *decide.Candidate, namespace string) bool {
+	return !c.BlockedByPDB && c.Entry.Pod.Ready && c.Entry.Pod.Namespace == namespace && r.requests(c) == 0
 }

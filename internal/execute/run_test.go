@@ -19,12 +19,13 @@ func TestHeldIsReadOfTheVictimAlone(t *testing.T) {
 		options, detail := e.options(), &usage.Detail{}
 		options.Held = func(uid string) (*usage.Detail, error) { e.call("held " + uid); return detail, nil }
 		p := decide.Plan{Decision: decide.Decision{Time: time.Now(), DryRun: dryRun}, Candidates: []decide.Candidate{pod("first"), pod("next"), pod("last")}}
-		r := newRun(New(options), p, func() error { return nil })
-		r.carryOut(t.Context())
+		executor := New(options)
+		executor.Start(t.Context(), p)
+		report := <-executor.Reports()
 		calls := strings.Join(e.all(), ", ")
-		read := strings.HasSuffix(calls, "evict next, held next") && r.report.Held == detail
+		read := strings.HasSuffix(calls, "evict next, held next") && report.Held == detail
 		if read == dryRun || strings.Count(calls, "held") > 1 || dryRun && strings.Contains(calls, "held") {
-			t.Errorf("dry run %t: %s; reported %v", dryRun, calls, r.report.Held)
+			t.Errorf("dry run %t: %s; reported %v", dryRun, calls, report.Held)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,14 +100,10 @@ func (n *Node) Budget(_ context.Context, namespace, name string) (evict.Budget, 
 	defer n.mu.Unlock()
 	n.budgetReads = append(n.budgetReads, name)
 	budget, there := n.budgets[namespace+"/"+name]
-	switch {
-	case n.unbudgeted != nil:
-		return evict.Budget{}, n.unbudgeted
-	case !there:
-		return evict.Budget{}, fmt.Errorf("%s: %w", name, evict.ErrNoBudget)
+	if there {
+		budget.Name = name
 	}
-	budget.Name = name
-	return budget, nil
+	return budget, n.unbudgeted
 }
 
 // Look implements [execute.Evictor].

@@ -10,9 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrNoBudget says that a PodDisruptionBudget does not exist.
-var ErrNoBudget = errors.New("there is no such budget")
-
 // Budget is what a PodDisruptionBudget requires and has, by its status.
 type Budget struct {
 	// Name of the budget, in the namespace of its pods.
@@ -21,8 +18,8 @@ type Budget struct {
 	Desired, Healthy int64
 }
 
-// Budget reads a PodDisruptionBudget. It returns an error also where the status does not
-// reflect the current spec: unknown is not zero.
+// Budget reads a PodDisruptionBudget; where it does not exist, the zero value says so. It returns an
+// error also where the status does not reflect the current spec: unknown is not zero.
 func (e *Evictor) Budget(ctx context.Context, namespace, name string) (Budget, error) {
 	read := &policyv1.PodDisruptionBudget{}
 	err := withTokenReadAgain(func() error {
@@ -31,7 +28,7 @@ func (e *Evictor) Budget(ctx context.Context, namespace, name string) (Budget, e
 			MaxRetries(0).Do(ctx).Into(read)
 	})
 	if s, _ := statusOf(err); IsNotFound(err) && s.Details.Kind == kindBudgets {
-		err = fmt.Errorf("%w: %w", ErrNoBudget, err)
+		return Budget{}, nil
 	}
 	if err == nil {
 		err = computed(read)

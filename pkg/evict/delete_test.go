@@ -115,9 +115,11 @@ func TestBudget(t *testing.T) {
 		"a status that is behind":       {disallowed("1", "4", `"InsufficientPods"`), evict.Budget{}, behind},
 		"no status yet":                 {budgetBody(`"status":{}`), evict.Budget{}, behind},
 		"figures that cannot be relied": {disallowed("2", "4", `"SyncFailed","message":"found no controllers"`), evict.Budget{}, "its status could not be computed: found no controllers"},
-		"no such budget":                {failed(404, `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound"`), evict.Budget{}, "not found"},
-		"no right":                      {failed(403, `"message":"poddisruptionbudgets.policy \"web\" is forbidden","reason":"Forbidden"`), evict.Budget{}, "is forbidden"},
-		"no answer":                     {answer{}, evict.Budget{}, "EOF"},
+		"no such budget": {failed(404, `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound",`+
+			`"details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`), evict.Budget{}, ""},
+		"something else that is not there": {failed(404, `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound"`), evict.Budget{}, "not found"},
+		"no right":                         {failed(403, `"message":"poddisruptionbudgets.policy \"web\" is forbidden","reason":"Forbidden"`), evict.Budget{}, "is forbidden"},
+		"no answer":                        {answer{}, evict.Budget{}, "EOF"},
 	} {
 		s := newServer(t, answer{}, test.answer)
 		got, err := s.evictor(t).Budget(t.Context(), "shop", "web")
