@@ -3,63 +3,53 @@ package execute
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// settleDoubts reads the pods of requests in doubt before any request is sent (docs/adr/0011). It
-// reports whether that ends the run.
+// settleDoubts reads the pods of requests in doubt before any request is sent (docs/adr/0011), first those
+// of requests about other resources: a pod that is terminating may free this resource too, which is
+// recorded then, and the next decision knows it. It reports whether that ends the run.
 func (r *run) settleDoubts(ctx context.Context) (over bool) {
 	for i := range r.plan.Others {
-		if r.lookAside(ctx, &r.plan.Others[i]) {
+		if other := &r.plan.Others[i]; r.lookInto(ctx, other, hangsAfter) {
+			r.report.About, r.report.Notes = other, nil
 			return true
 		}
 	}
-	return r.plan.InDoubt != nil && r.lookInto(ctx, r.plan.InDoubt)
+	return r.plan.InDoubt != nil && r.lookInto(ctx, r.plan.InDoubt, decide.LookTimeout)
 }
 
-// lookInto reads the pod of the request in doubt. It reports whether that ends the run: the pod has
-// ended or is terminating, that is still not known, or the request may still be carried out, and the pod
-// may not be tried again before the others.
-func (r *run) lookInto(ctx context.Context, open *decide.InDoubt) (over bool) {
-	ctx, cancel := context.WithTimeout(ctx, decide.LookTimeout)
+// lookInto reads the pod of a request in doubt. It reports whether that ends the run: the pod has ended or
+// is terminating, or, of the plan's own resource, that is still not known, or the request may still be
+// carried out, and the pod may not be tried again before the others. A request about another resource
+// delays nothing: its pod is evicted after all others while it may be terminating, and if there is no
+// other it is better than the kernel's choice.
+func (r *run) lookInto(ctx context.Context, open *decide.InDoubt, within time.Duration) (over bool) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	fate, err := r.options.Evictor.Look(ctx, requestOf(&open.Attempt, false))
 	now := r.options.Now()
-	switch {
+	switch mayCome := open.MayStillApply(now); {
+	case err == nil && fate != evict.Stays:
+		r.left(open)
+	case open != r.plan.InDoubt:
+		if (err != nil || mayCome) && r.move(open.UID(), false) {
+			r.note(fmt.Sprintf("%s is tried last: a request for it, about %v, got no response and may still be carried out",
+				open.Attempt.Entry.Pod.Key(), open.Pressure.Threshold.Signal))
+		}
+		return false
 	case err != nil:
 		r.report.InDoubt, r.report.Unread, r.report.Hold = open, true, decide.HoldRequestInDoubt
 		r.report.Detail = fmt.Sprintf("whether %s is terminating is still not known: %v", open.Attempt.Entry.Pod.Key(), err)
-	case fate != evict.Stays:
-		r.left(open)
-	case open.MayStillApply(now) && r.plan.Escalation == nil && (!open.MayRetry(now) || !r.move(open.UID(), true)):
+	case mayCome && r.plan.Escalation == nil && (!open.MayRetry(now) || !r.move(open.UID(), true)):
 		r.report.InDoubt, r.report.Hold, r.report.Detail = open, decide.HoldRequestInDoubt, open.Undecided()
 	default:
 		return false
 	}
 	return true
-}
-
-// lookAside reads the pod of a request in doubt about another resource. A pod that is terminating
-// may free this resource too: that is recorded then, and the next decision knows it. Otherwise the
-// request delays nothing. The pod is evicted after all others while it may be terminating: the
-// request for another pod is sent at once, and if there is no other it is better than the kernel's
-// choice.
-func (r *run) lookAside(ctx context.Context, other *decide.InDoubt) (left bool) {
-	ctx, cancel := context.WithTimeout(ctx, hangsAfter)
-	defer cancel()
-	fate, err := r.options.Evictor.Look(ctx, requestOf(&other.Attempt, false))
-	if err == nil && fate != evict.Stays {
-		r.report.About, r.report.Notes = other, nil
-		r.left(other)
-		return true
-	}
-	if (err != nil || other.MayStillApply(r.options.Now())) && r.move(other.UID(), false) {
-		r.note(fmt.Sprintf("%s is tried last: a request for it, about %v, got no response and may still be carried out",
-			other.Attempt.Entry.Pod.Key(), other.Pressure.Threshold.Signal))
-	}
-	return false
 }
 
 // left reports that a read found the pod of a request in doubt terminating, or deleted.
