@@ -29,13 +29,9 @@ func (a *Agent) takeReport(r decide.Report) {
 // record hands a decision over. One without a request is a hold, or was canceled before its first one and is
 // not recorded.
 func (a *Agent) record(d *decide.Decision) {
-	if len(d.Attempts) == 0 {
-		if d.Hold == decide.HoldNone {
-			return
-		}
-		d.Verb = decide.Held
+	if len(d.Attempts) > 0 || d.Hold != decide.HoldNone {
+		a.options.Recorder.Decision(d)
 	}
-	a.options.Recorder.Decision(d)
 }
 
 // learn takes what became of a plan, or of a request in doubt: the victim is followed and counted, and the

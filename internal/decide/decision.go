@@ -85,8 +85,7 @@ type Decision struct {
 	// still run, in the signal's unit; 0 outside of a dry run. See
 	// docs/adr/0015-dry-run-counts-would-be-victims-as-reclaimed.md.
 	Simulated int64
-	// Verb is the outcome; Hold is why no pod was evicted, when Verb is Held.
-	Verb Verb
+	// Hold is why no pod was evicted; [HoldNone] where a request was sent.
 	Hold Hold
 	// Detail is one sentence with what Hold alone does not say; "" when there is
 	// nothing to add.
@@ -107,6 +106,20 @@ type Decision struct {
 	Attempts []Attempt
 	// InFlight are the victims that had not ended yet when the decision was made.
 	InFlight []Victim
+}
+
+// Verb returns what the decision came to.
+func (d *Decision) Verb() Verb {
+	switch victim := d.Victim(); {
+	case len(d.Attempts) == 0:
+		return Held
+	case victim == nil:
+		return Refused
+	case victim.Escalates:
+		return Escalated
+	default:
+		return Acted
+	}
 }
 
 // Victim returns the attempt that was accepted, or nil.

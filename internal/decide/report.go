@@ -36,20 +36,13 @@ type Report struct {
 	Stale bool
 }
 
-// Complete completes a decision by what became of its plan: what it came to, or why no request was sent;
-// HoldNone where the plan was canceled before its first one.
+// Complete completes a decision by what became of its plan: its requests, or why none was sent; HoldNone
+// where the plan was canceled before its first one.
 func (r *Report) Complete(d *Decision) {
 	d.Detail, d.Attempts = r.Detail, r.Attempts
 	d.Notes = append(d.Notes, r.Notes...)
-	switch victim := d.Victim(); {
-	case len(r.Attempts) == 0:
+	if len(r.Attempts) == 0 {
 		d.Hold = r.Hold
-	case victim == nil:
-		d.Verb = Refused
-	case victim.Escalates:
-		d.Verb = Escalated
-	default:
-		d.Verb = Acted
 	}
 }
 

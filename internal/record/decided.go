@@ -42,7 +42,7 @@ func (r *Recorder) isNews(d *decide.Decision) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if d.Verb != decide.Held {
+	if d.Verb() != decide.Held {
 		delete(r.said, of)
 		return true
 	}

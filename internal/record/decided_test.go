@@ -26,9 +26,9 @@ func (h *askedHost) Processes(time.Time) ([]decide.Process, bool) {
 func decisionAbout(signal pressure.Signal, hard bool, at time.Duration, why decide.Hold) *decide.Decision {
 	p := pressureOn(signal, pressure.Fraction(.05), 1, 100)
 	p.Threshold.Hard = hard
-	d := &decide.Decision{Time: start.Add(at), Pressure: p, Verb: decide.Held, Hold: why}
+	d := &decide.Decision{Time: start.Add(at), Pressure: p, Hold: why}
 	if why == decide.HoldNone {
-		d.Verb = decide.Acted
+		d.Attempts = decision().Attempts[1:]
 	}
 	return d
 }

@@ -87,7 +87,7 @@ func budgetOf(a *decide.Attempt) string {
 
 // decisionLine is a decision as the log and /debug/status show it.
 func decisionLine(d *decide.Decision) fields {
-	f := situation(d, with().some("verb", d.Verb, "hold", d.Hold, "detail", d.Detail, "notes", d.Notes))
+	f := situation(d, with().some("verb", d.Verb(), "hold", d.Hold, "detail", d.Detail, "notes", d.Notes))
 	if victim := d.Victim(); victim != nil {
 		f = append(f, victimOf(victim)...)
 	}

@@ -35,10 +35,10 @@ func kept(t *testing.T, r *rig) []map[string]any {
 func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	t.Parallel()
 	refused := decision()
-	refused.Verb, refused.Attempts, refused.DryRun = decide.Refused, refused.Attempts[:1], true
+	refused.Attempts, refused.DryRun = refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*decide.Decision{
-		"acted": decision(), "pressed": pressed(), "bypassed a budget": bypassedBudget(), "escalated": escalated(evict.Evicted), "forecast": forecast(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {Time: start, Verb: decide.Refused},
+		"acted": decision(), "pressed": pressed(), "bypassed a budget": bypassedBudget(), "escalated": escalated(evict.Evicted), "forecast": forecast(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {Time: start},
 	} {
 		r := newRig(t)
 		r.Decision(d)

@@ -83,7 +83,7 @@ func (m *metrics) ofItself(t table) {
 // decided counts a decision.
 func (m *metrics) decided(d *decide.Decision) {
 	signal := d.Pressure.Threshold.Signal.String()
-	if d.Verb == decide.Held {
+	if d.Verb() == decide.Held {
 		m.holds.WithLabelValues(signal, string(d.Hold)).Inc()
 	}
 	for i := range d.Attempts {

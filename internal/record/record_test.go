@@ -85,7 +85,7 @@ type rig struct {
 
 // Decision records a decision; each hold comes so long after the one before that it is said again.
 func (r *rig) Decision(d *decide.Decision) {
-	if d.Verb == decide.Held {
+	if d.Verb() == decide.Held {
 		d.Time = start.Add(r.held)
 		r.held += record.AgainAfter
 	}
@@ -189,7 +189,7 @@ func decision() *decide.Decision {
 	return &decide.Decision{
 		Time:     start,
 		Pressure: pressureOn(pressure.MemoryAvailable, pressure.Fraction(.05), 512*mi, 16*gi),
-		Verb:     decide.Acted, Ranking: ranking,
+		Ranking:  ranking,
 		Attempts: []decide.Attempt{
 			{Entry: ranking.Candidates[0], Result: evict.Result{
 				Outcome: evict.BlockedByBudget, Budget: "hog-pdb",
@@ -218,11 +218,11 @@ func bypassedBudget() *decide.Decision {
 // escalated is a decision with an attempt to shorten a victim's grace period, with that outcome.
 func escalated(outcome evict.Outcome) *decide.Decision {
 	d := decision()
-	d.Ranking, d.Attempts, d.Verb = rank.Ranking{}, d.Attempts[1:], decide.Escalated
+	d.Ranking, d.Attempts = rank.Ranking{}, d.Attempts[1:]
 	a := &d.Attempts[0]
 	a.Escalates, a.Result.Outcome, a.Entry.Position = true, outcome, 0
 	if !outcome.Accepted() {
-		d.Verb, a.Result.Message = decide.Refused, "as the API server says it"
+		a.Result.Message = "as the API server says it"
 	}
 	return d
 }
@@ -230,7 +230,7 @@ func escalated(outcome evict.Outcome) *decide.Decision {
 // held is a decision to evict no pod.
 func held(hold decide.Hold) *decide.Decision {
 	return &decide.Decision{
-		Time: start, Verb: decide.Held, Hold: hold, Detail: "said in one sentence",
+		Time: start, Hold: hold, Detail: "said in one sentence",
 		Pressure: pressureOn(pressure.NodeFSInodesFree, pressure.Absolute(1000), 900, 60000),
 	}
 }

@@ -78,7 +78,7 @@ func (r *Recorder) Intent(d *decide.Decision, a *decide.Attempt) {
 // could not be made.
 func levelOf(d *decide.Decision) zapcore.Level {
 	victim := d.Victim()
-	if warns, _ := attention(d.Hold); warns || d.Verb == decide.Refused || victim != nil && victim.Bypassed != nil {
+	if warns, _ := attention(d.Hold); warns || d.Verb() == decide.Refused || victim != nil && victim.Bypassed != nil {
 		return zapcore.WarnLevel
 	}
 	return zapcore.InfoLevel

@@ -100,7 +100,7 @@ func one(result evict.Result) *decide.Decision {
 func decisionStories() []story {
 	return []story{
 		{"a request is announced without its outcome; the decision is one line, one Event for each pod, and counted", func(r *rig) {
-			d := changed(func(d *decide.Decision) { d.Verb = "" })
+			d := decision()
 			r.Intent(d, &d.Attempts[1])
 			r.show()
 			r.Decision(decision())

@@ -286,7 +286,7 @@ func TestBestEffortWithoutABudget(t *testing.T) {
 		if reads := len(n.budgetReads); reads < 3 || reads > 5 {
 			t.Errorf("%d budgets read in 35 s, want one every 10 s", reads)
 		}
-		if d := n.decisions[0]; d.Verb != decide.Refused || !strings.Contains(d.Detail, "no pod bypasses a PDB: planted") {
+		if d := n.decisions[0]; d.Verb() != decide.Refused || !strings.Contains(d.Detail, "no pod bypasses a PDB: planted") {
 			t.Errorf("the record does not say why: %+v", d)
 		}
 		if !slices.Contains(n.Holds(), decide.HoldBudgetUnknown) {

@@ -497,7 +497,7 @@ func (n *world) beside(images Images, wants int64, reclaim measure.ImageReclaim)
 
 // firstAct returns when a pod was first evicted, 0 for never, with the notes of the decision.
 func (n *world) firstAct() (at time.Duration, notes string) {
-	for _, d := range n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Acted }) {
+	for _, d := range n.decided(func(d *decide.Decision) bool { return d.Verb() == decide.Acted }) {
 		return d.Time.Sub(n.began), strings.Join(d.Notes, "; ")
 	}
 	return 0, ""

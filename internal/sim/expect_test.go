@@ -87,7 +87,7 @@ func (n *world) isHold(d *decide.Decision, hold decide.Hold, words ...string) {
 // acted returns the decisions that evicted a pod; there is one at least.
 func (n *world) acted() []*decide.Decision {
 	n.t.Helper()
-	acted := n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Acted })
+	acted := n.decided(func(d *decide.Decision) bool { return d.Verb() == decide.Acted })
 	if len(acted) == 0 {
 		n.t.Fatalf("no pod was evicted; holds %v", n.Holds())
 	}
@@ -108,7 +108,7 @@ func (n *world) decided(which func(*decide.Decision) bool) (found []*decide.Deci
 
 // evictedAt returns when pods were evicted, as the time since the start.
 func (n *world) evictedAt() (at []time.Duration) {
-	for _, d := range n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Acted }) {
+	for _, d := range n.decided(func(d *decide.Decision) bool { return d.Verb() == decide.Acted }) {
 		at = append(at, d.Time.Sub(n.began))
 	}
 	return at

@@ -224,7 +224,7 @@ func TestFaultOneFailedReadTakesNoNeighbour(t *testing.T) {
 		n.evicts(500*time.Millisecond, "hog")
 		if first := &n.decisions[0]; c.unlisted {
 			n.isHold(first, decide.HoldUsageUnknown, "shop/hog")
-		} else if first.Verb != decide.Acted {
+		} else if first.Verb() != decide.Acted {
 			n.t.Errorf("the first decision %+v, want the eviction", first)
 		}
 	})

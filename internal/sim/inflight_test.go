@@ -351,7 +351,7 @@ func TestFaultGraceOfManyYearsCostsTheNeighbours(t *testing.T) {
 			!b.Deadline.Equal(b.Escalated.Add(time.Minute+decide.DeadlineMargin)) {
 			t.Errorf("the booking %+v", b)
 		}
-		escalated := n.decided(func(d *decide.Decision) bool { return d.Verb == decide.Escalated })
+		escalated := n.decided(func(d *decide.Decision) bool { return d.Verb() == decide.Escalated })
 		if len(escalated) != 1 {
 			t.Fatalf("%d escalations on record, want one: %+v", len(escalated), n.decisions)
 		}

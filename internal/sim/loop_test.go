@@ -114,7 +114,7 @@ func TestInvariant06RefusalGoesOnToTheNext(t *testing.T) {
 		n.runs("guarded 500/100", "free 450/100")
 		n.answers(outcomes{"guarded": evict.BlockedByBudget})
 		n.evicts(time.Minute, "guarded", "free")
-		if d := n.decisions[0]; len(d.Attempts) != 2 || d.Verb != decide.Acted || d.Victim().Entry.Pod.Name != "free" {
+		if d := n.decisions[0]; len(d.Attempts) != 2 || d.Verb() != decide.Acted || d.Victim().Entry.Pod.Name != "free" {
 			t.Errorf("one decision should hold both attempts: %+v", d)
 		}
 	})

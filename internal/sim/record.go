@@ -28,7 +28,7 @@ func (r recorder) Decision(d *decide.Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := &r.said[d.Pressure.Threshold.Signal]
-	again := d.Verb == decide.Held && last.Hold == d.Hold && last.Pressure.Threshold.Hard == d.Pressure.Threshold.Hard
+	again := d.Verb() == decide.Held && last.Hold == d.Hold && last.Pressure.Threshold.Hard == d.Pressure.Threshold.Hard
 	if again && d.Time.Sub(last.Time) < 30*time.Second {
 		return
 	}
@@ -97,7 +97,7 @@ func (n *Node) Holds() []decide.Hold {
 	defer n.mu.Unlock()
 	var holds []decide.Hold
 	for i := range n.decisions {
-		if d := &n.decisions[i]; d.Verb == decide.Held {
+		if d := &n.decisions[i]; d.Verb() == decide.Held {
 			holds = append(holds, d.Hold)
 		}
 	}

@@ -421,11 +421,11 @@ func (r killableRecorder) Intent(d *decide.Decision, a *decide.Attempt) {
 
 // Decision kills the agent at a decision that has evicted a pod, not at one that has not.
 func (r killableRecorder) Decision(d *decide.Decision) {
-	if d.Verb == decide.Acted {
+	if d.Verb() == decide.Acted {
 		r.of.reach(beforeTheDecision)
 	}
 	r.recorder.Decision(d)
-	if d.Verb == decide.Acted {
+	if d.Verb() == decide.Acted {
 		r.of.reach(afterTheDecision)
 	}
 }
