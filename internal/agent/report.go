@@ -13,17 +13,14 @@ func (a *Agent) begin(d *decide.Decision) {
 	a.planned, a.known = d, a.export()
 }
 
-// takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
-// has it remembered, and records it.
+// takeReport takes what became of a plan, or of a request in doubt: it has it remembered, and records the
+// decision, which has a hold only where no request was sent.
 func (a *Agent) takeReport(r decide.Report) {
-	now, d := time.Now(), a.planned
-	if r.About != nil {
-		d = r.About.Decision(now, a.victims.All())
-	}
 	a.planned = nil
-	r.Complete(d)
-	a.learn(d, &r, now)
-	a.record(d)
+	if a.learn(&r, time.Now()); len(r.Attempts) > 0 {
+		r.Hold = decide.HoldNone
+	}
+	a.record(&r.Decision)
 }
 
 // record hands a decision over. One without a request is a hold, or was canceled before its first one and is
@@ -34,13 +31,13 @@ func (a *Agent) record(d *decide.Decision) {
 	}
 }
 
-// learn takes what became of a plan, or of a request in doubt: the victim is followed and counted, and the
-// refusals are remembered.
-func (a *Agent) learn(d *decide.Decision, r *decide.Report, now time.Time) {
-	a.cooldown.Observe(d, r, now)
-	if victim := a.victims.Learn(d, r, now); victim != nil {
+// learn takes what became of a plan, or of a request in doubt, and keeps it: the victim is followed
+// and counted, and the refusals are remembered.
+func (a *Agent) learn(r *decide.Report, now time.Time) {
+	a.cooldown.Observe(r, now)
+	if victim := a.victims.Learn(r, now); victim != nil {
 		pod, simulated := victim.Entry.Pod, victim.Result.Outcome.Simulated()
-		a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
+		a.incidents.Add(r.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 		a.cooldown.Accept(pod.OwnerUID, simulated, now)
 	}
 	a.changed = true
@@ -50,7 +47,7 @@ func (a *Agent) learn(d *decide.Decision, r *decide.Report, now time.Time) {
 func (a *Agent) reconcile(carriedOut []*decide.InDoubt) {
 	for _, open := range carriedOut {
 		if a.planned == nil && !a.victims.Terminates(open.UID()) { // by one before in this loop
-			r := decide.Report{About: open}
+			r := decide.Report{Decision: *open.Decision(time.Now(), a.victims.All())}
 			r.Reconcile(open, "the watch of the pods")
 			a.takeReport(r)
 		}

@@ -113,7 +113,7 @@ func FuzzRestore(f *testing.F) {
 				t.Errorf("in flight from the future: %+v", v)
 			}
 			d := decide.Decision{Attempts: []decide.Attempt{{Entry: rank.Entry{Pod: &rank.Pod{UID: v.UID}}, Result: evict.Result{Outcome: evict.Denied}}}}
-			a.learn(&d, &decide.Report{}, noon())
+			a.learn(&decide.Report{Decision: d}, noon())
 		}
 	})
 }

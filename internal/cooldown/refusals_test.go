@@ -120,7 +120,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{10 * time.Minute, 3}, {11 * time.Minute, 1}, {trust + 10*time.Minute - 1, 1}, {trust + 10*time.Minute, 0}} {
-		backoff.Observe(&decide.Decision{}, &decide.Report{}, at(test.after))
+		backoff.Observe(&decide.Report{}, at(test.after))
 		if got := backoff.Export().Waits; len(got) != test.want {
 			t.Errorf("after %v %v are remembered, want %d", test.after, got, test.want)
 		}
@@ -148,7 +148,7 @@ func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	t.Parallel()
 	doubtful, unread := evict.Result{Outcome: evict.Unconfirmed, Stays: true}, evict.Result{Outcome: evict.Unconfirmed}
 	backoff := play(t, New(Limits{}, noJitter), step{0, "a", doubtful, ""}, step{0, "a", doubtful, ""})
-	backoff.Observe(&decide.Decision{}, &decide.Report{Unread: true}, at(0))
+	backoff.Observe(&decide.Report{Unread: true}, at(0))
 	play(
 		t, backoff,
 		step{0, "a", unread, ""}, step{0, "a", doubtful, "a"}, step{time.Minute, "", doubtful, ""},

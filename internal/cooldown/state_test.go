@@ -52,7 +52,7 @@ func happen(tracker *Tracker, r *rand.Rand, now time.Time) {
 	case 0, 1:
 		tracker.Accept(pod.OwnerUID, dryRun, now)
 	case 2:
-		tracker.Observe(&decide.Decision{}, &decide.Report{}, now)
+		tracker.Observe(&decide.Report{}, now)
 	default:
 		note(tracker, pod, someResult(r), now)
 	}

@@ -113,14 +113,14 @@ func (t *Tracker) Restore(s State, now time.Time) {
 
 // Observe learns from what became of a plan. A delete without the right to it does not count against
 // its pod.
-func (t *Tracker) Observe(d *decide.Decision, r *decide.Report, now time.Time) {
+func (t *Tracker) Observe(r *decide.Report, now time.Time) {
 	t.forget(now)
 	for i := range r.Shared {
 		t.answered(r.Shared[i].Entry.Pod, &r.Shared[i].Result, now)
 	}
 	unbypassed := r.Hold == decide.HoldBudgetUnknown || r.Hold == decide.HoldInsufficientReclaim
-	for i := range d.Attempts {
-		a := &d.Attempts[i]
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
 		if !a.Result.NoRight || a.Bypassed == nil {
 			t.answered(a.Entry.Pod, &a.Result, now)
 		}
@@ -129,7 +129,7 @@ func (t *Tracker) Observe(d *decide.Decision, r *decide.Report, now time.Time) {
 	if r.Unread {
 		t.extend(Key{Kind: kindServer}, serverSpan(), &evict.Result{Outcome: evict.Unconfirmed}, now)
 	}
-	t.tried(d, r.Stale)
+	t.tried(&r.Decision, r.Stale)
 	if unbypassed {
 		t.known.Waits[Key{Kind: kindBypass}] = Wait{Until: now.Add(bypassBackOff)}
 	}

@@ -19,9 +19,9 @@ func answer(pod *rank.Pod, r evict.Result) decide.Attempt {
 	return decide.Attempt{Entry: rank.Entry{Pod: pod}, Result: r}
 }
 
-// decided returns a decision of some time about a pressure, with answers.
-func (q question) decided(at time.Time, answers ...decide.Attempt) *decide.Decision {
-	return &decide.Decision{Incident: q.incident, Time: at, Pressure: q.at(at).Pressure, Attempts: answers}
+// reported returns the report of a decision of some time about a pressure, with answers.
+func (q question) reported(at time.Time, stale bool, answers ...decide.Attempt) *decide.Report {
+	return &decide.Report{Decision: decide.Decision{Incident: q.incident, Time: at, Pressure: q.at(at).Pressure, Attempts: answers}, Stale: stale}
 }
 
 // anything makes random things of all kinds happen to a tracker.
@@ -29,12 +29,11 @@ func anything(tracker *Tracker, r *rand.Rand, now time.Time) {
 	in := questions()[r.IntN(8)]
 	switch r.IntN(3) {
 	case 0:
-		d := in.decided(now.Add(-time.Duration(r.IntN(60))*time.Second),
+		report := in.reported(now.Add(-time.Duration(r.IntN(60))*time.Second), r.IntN(3) > 0,
 			answer(somePod(r.IntN(8), true), someResult(r)), answer(somePod(r.IntN(8), false), someResult(r)))
-		tracker.Observe(d, &decide.Report{
-			Stale: r.IntN(3) > 0, Unread: r.IntN(4) == 0, Hold: []decide.Hold{decide.HoldNone, decide.HoldBudgetUnknown}[r.IntN(2)],
-			Shared: []decide.Attempt{answer(somePod(r.IntN(8), true), blocked("web"))},
-		}, now)
+		report.Unread, report.Hold = r.IntN(4) == 0, []decide.Hold{decide.HoldNone, decide.HoldBudgetUnknown}[r.IntN(2)]
+		report.Shared = []decide.Attempt{answer(somePod(r.IntN(8), true), blocked("web"))}
+		tracker.Observe(report, now)
 	default:
 		happen(tracker, r, now)
 	}
@@ -123,7 +122,7 @@ func TestRefusalKeepsNoOtherPod(t *testing.T) {
 			in := question{incident: "i-1"}
 			a := answer(somePod(r.IntN(8), r.IntN(2) == 0), someResult(r))
 			refused[a.Entry.Pod.UID] = true
-			tracker.Observe(in.decided(now, a), &decide.Report{Stale: r.IntN(2) == 0}, now)
+			tracker.Observe(in.reported(now, r.IntN(2) == 0, a), now)
 			for i := range 8 {
 				pod := somePod(i, true)
 				if why, waits := tracker.Pod(in.at(now), pod, false); waits && !refused[pod.UID] {
@@ -138,7 +137,7 @@ func TestRefusalKeepsNoOtherPod(t *testing.T) {
 // another plan ends in time, or no other candidate is left.
 func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 	t.Parallel()
-	in, stale := question{signal: pressure.MemoryAvailable, incident: "i-1", hard: true}, &decide.Report{Stale: true}
+	in := question{signal: pressure.MemoryAvailable, incident: "i-1", hard: true}
 	waits := func(tracker *Tracker, in question, after time.Duration) bool {
 		why, waits := tracker.Pod(in.at(at(after)), podOf("a"), false)
 		return waits && strings.HasSuffix(why.Detail, " was "+string(evict.BudgetPending))
@@ -159,17 +158,17 @@ func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 		{"another signal", disk, 3 * time.Second, nil, false},
 		{"no other candidate is left", in, 3 * time.Second, func(c *Tracker) { c.Retry(in.signal) }, false},
 		{"a plan that ended in time", in, 3 * time.Second, func(c *Tracker) {
-			c.Observe(in.decided(at(time.Second)), &decide.Report{}, at(time.Second))
+			c.Observe(in.reported(at(time.Second), false), at(time.Second))
 		}, false},
 		{"a stale plan that tried another pod", in, 3 * time.Second, func(c *Tracker) {
-			c.Observe(in.decided(at(time.Second)), stale, at(time.Second))
+			c.Observe(in.reported(at(time.Second), true), at(time.Second))
 		}, true},
 		{"a stale plan of another incident", in, 3 * time.Second, func(c *Tracker) {
-			c.Observe(other.decided(at(time.Second)), stale, at(time.Second))
+			c.Observe(other.reported(at(time.Second), true), at(time.Second))
 		}, false},
 	} {
 		tracker := newTracker()
-		tracker.Observe(in.decided(at(0), answer(podOf("a"), evict.Result{Outcome: evict.BudgetPending})), stale, at(0))
+		tracker.Observe(in.reported(at(0), true, answer(podOf("a"), evict.Result{Outcome: evict.BudgetPending})), at(0))
 		if test.then != nil {
 			test.then(tracker)
 		}

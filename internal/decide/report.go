@@ -6,18 +6,14 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Report is what became of a plan.
+// Report is what became of a plan, or of a request in doubt.
 type Report struct {
-	// About is the request in doubt whose outcome is all that was found out, where it is about
-	// another resource than the plan; nil where the report is the plan's.
-	About *InDoubt
-	// Notes and Attempts belong to the decision. Hold is why no request was sent, or why no PDB was
-	// bypassed after those that were; HoldNone elsewhere. Detail says that, or why the plan was not
-	// carried out completely; "" where it was.
-	Notes    []string
-	Attempts []Attempt
-	Hold     Hold
-	Detail   string
+	// Decision is the plan's, with its requests. Its hold is why no request was sent, or why no PDB was
+	// bypassed after those that were; HoldNone elsewhere. Its detail says that, or why the plan was not
+	// carried out completely; "" where it was. It is [InDoubt.Decision] where all that was found out is the
+	// outcome of a request about another resource.
+	Decision
+
 	// Expected is what the end of the last attempt's pod should free, or of Foreign's.
 	Expected pressure.Amounts
 	// Held is what the last attempt's pod held in detail when its eviction was accepted; nil
@@ -34,16 +30,6 @@ type Report struct {
 	Shared []Attempt
 	// Stale says that the plan grew too old: the next plan continues where this one ended.
 	Stale bool
-}
-
-// Complete completes a decision by what became of its plan: its requests, or why none was sent; HoldNone
-// where the plan was canceled before its first one.
-func (r *Report) Complete(d *Decision) {
-	d.Detail, d.Attempts = r.Detail, r.Attempts
-	d.Notes = append(d.Notes, r.Notes...)
-	if len(r.Attempts) == 0 {
-		d.Hold = r.Hold
-	}
 }
 
 // Reconcile adds that a request in doubt was carried out; how names the source. It has no times: nothing was

@@ -14,8 +14,7 @@ import (
 // recorded then, and the next decision knows it. It reports whether that ends the run.
 func (r *run) settleDoubts(ctx context.Context) (over bool) {
 	for i := range r.plan.Others {
-		if other := &r.plan.Others[i]; r.lookInto(ctx, other, hangsAfter) {
-			r.report.About, r.report.Notes = other, nil
+		if r.lookInto(ctx, &r.plan.Others[i], hangsAfter) {
 			return true
 		}
 	}
@@ -34,6 +33,9 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt, within time.Du
 	now := r.options.Now()
 	switch mayCome := open.MayStillApply(now); {
 	case err == nil && fate != evict.Stays:
+		if open != r.plan.InDoubt {
+			r.report.Decision = *open.Decision(now, r.report.InFlight)
+		}
 		r.left(open)
 	case open != r.plan.InDoubt:
 		if (err != nil || mayCome) && r.move(open.UID(), false) {

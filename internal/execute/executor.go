@@ -90,7 +90,8 @@ func (e *Executor) Start(ctx context.Context, p decide.Plan) {
 	e.cancel = cancel
 	e.last.Store(nil)
 	p.Candidates = slices.Clone(p.Candidates)
-	r := &run{Executor: e, plan: p, canceled: func() error { return context.Cause(canceled) }}
+	p.Decision.Notes = slices.Clip(p.Decision.Notes)
+	r := &run{Executor: e, plan: p, canceled: func() error { return context.Cause(canceled) }, report: decide.Report{Decision: p.Decision}}
 	go func() {
 		defer cancel(nil)
 		r.carryOut(ctx)

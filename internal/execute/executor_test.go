@@ -128,7 +128,7 @@ func TestThePlanIsNotWritten(t *testing.T) {
 		if fmt.Sprintf("%+v", before) != fmt.Sprintf("%+v", p) {
 			t.Errorf("the plan after it was carried out:\n%+v\nbefore:\n%+v", p, before)
 		}
-		if len(report.Shared) != 2 || len(report.Notes) != 2 || p.Decision.Notes[:2][1] != "" {
+		if len(report.Shared) != 2 || len(report.Notes) != 3 || p.Decision.Notes[:2][1] != "" {
 			t.Errorf("%d refusals are shared, notes %q", len(report.Shared), report.Notes)
 		}
 	})

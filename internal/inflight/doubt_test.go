@@ -38,7 +38,7 @@ func about(uid string, signal pressure.Signal, device uint64, sent time.Duration
 // learn lets a tracker learn that a request is in doubt.
 func learn(t *Tracker, open *decide.InDoubt) {
 	attempts := []decide.Attempt{open.Attempt}
-	t.Learn(&decide.Decision{Pressure: open.Pressure, Attempts: attempts}, &decide.Report{InDoubt: open}, open.First)
+	t.Learn(&decide.Report{Decision: decide.Decision{Pressure: open.Pressure, Attempts: attempts}, InDoubt: open}, open.First)
 }
 
 // inDoubt names the pods whose requests are in doubt.
@@ -116,7 +116,8 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 			t.Parallel()
 			tracker, open := on(&node{}), about("a", pressure.MemoryAvailable, 0, 0)
 			learn(tracker, open)
-			tracker.Learn(&decide.Decision{Pressure: open.Pressure, Attempts: test.attempts}, &test.report, at(test.now))
+			test.report.Decision = decide.Decision{Pressure: open.Pressure, Attempts: test.attempts}
+			tracker.Learn(&test.report, at(test.now))
 			own, _ := tracker.doubts(memoryOfNode(), at(test.now))
 			if own == nil != (test.want == "") || own != nil && (own.UID() != test.want || !own.First.Equal(at(test.first))) {
 				t.Errorf("in doubt: %+v, want %q since %v", own, test.want, test.first)

@@ -10,20 +10,20 @@ import (
 // Learn takes what became of a plan, or of a request in doubt. It returns the request that was
 // accepted for a new victim; nil when there is none. A refusal frees nothing. What a dry run simulated
 // is not followed once it has ended.
-func (t *Tracker) Learn(d *decide.Decision, r *decide.Report, now time.Time) *decide.Attempt {
-	t.learnDoubt(d, r, now)
-	t.learnEscalations(d, now)
-	victim := d.Victim()
+func (t *Tracker) Learn(r *decide.Report, now time.Time) *decide.Attempt {
+	t.learnDoubt(r, now)
+	t.learnEscalations(r, now)
+	victim := r.Victim()
 	if victim != nil && (victim.Escalates || victim.Result.Outcome.Simulated() && !t.dryRun) {
 		victim = nil
 	}
 	if victim != nil {
 		v, grace := victimOf(victim, r, now), victim.Grace()
-		v.Signal, v.Held, v.DryRun = d.Pressure.Threshold.Signal.String(), r.Held, victim.Result.Outcome.Simulated()
+		v.Signal, v.Held, v.DryRun = r.Pressure.Threshold.Signal.String(), r.Held, victim.Result.Outcome.Simulated()
 		v.GraceSeconds, v.Deadline = grace, deadlineOf(grace, now)
 		t.Accept(v)
 	}
-	t.learnOthers(d, r, now)
+	t.learnOthers(r, now)
 	return victim
 }
 
@@ -36,11 +36,11 @@ func victimOf(a *decide.Attempt, r *decide.Report, now time.Time) decide.Victim 
 // learnOthers takes the pod of a report that is no victim of evictd's: the API server has forgotten it,
 // admission moves it away by its own means, or another has ended it since its request. It counts against no
 // limit, and its grace period is not shortened. While it is in flight it is no candidate.
-func (t *Tracker) learnOthers(d *decide.Decision, r *decide.Report, now time.Time) {
+func (t *Tracker) learnOthers(r *decide.Report, now time.Time) {
 	other, until := r.Foreign, decide.HardPatience
-	moved := d.Last(evict.Evacuating)
-	switch gone := d.Last(evict.Gone); {
-	case moved != nil && d.DryRun && !t.dryRun:
+	moved := r.Last(evict.Evacuating)
+	switch gone := r.Last(evict.Gone); {
+	case moved != nil && r.DryRun && !t.dryRun:
 		return
 	case moved != nil:
 		other = moved
@@ -51,16 +51,16 @@ func (t *Tracker) learnOthers(d *decide.Decision, r *decide.Report, now time.Tim
 		return
 	}
 	v := victimOf(other, r, now)
-	v.Deadline, v.Evacuating, v.DryRun = now.Add(until), moved != nil, moved != nil && d.DryRun
+	v.Deadline, v.Evacuating, v.DryRun = now.Add(until), moved != nil, moved != nil && r.DryRun
 	t.Accept(v)
 }
 
 // learnEscalations takes the answers about victims that were to end sooner. They count against no
 // limit: no other pod is evicted. Where one was accepted the victim is relied on again, to the new
 // deadline.
-func (t *Tracker) learnEscalations(d *decide.Decision, now time.Time) {
-	for i := range d.Attempts {
-		a := &d.Attempts[i]
+func (t *Tracker) learnEscalations(r *decide.Report, now time.Time) {
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
 		v := t.find(decide.Terminating, a.Entry.Pod.UID)
 		if !a.Escalates || v == nil {
 			continue
@@ -107,8 +107,8 @@ func (t *Tracker) doubts(about decide.Resource, now time.Time) (own *decide.InDo
 // out stays in doubt, also where a second one for its pod was refused: the API server charges a budget
 // for the first one before it deletes the pod. A request for the same pod continues the row of
 // attempts.
-func (t *Tracker) learnDoubt(d *decide.Decision, r *decide.Report, now time.Time) {
-	before, _ := t.doubts(decide.ResourceOf(&d.Pressure), now)
+func (t *Tracker) learnDoubt(r *decide.Report, now time.Time) {
+	before, _ := t.doubts(decide.ResourceOf(&r.Pressure), now)
 	if before != nil && (r.InDoubt != nil || !before.MayStillApply(now)) {
 		t.drop(func(v *decide.Victim) bool { return v.Request == before })
 	}
@@ -119,7 +119,7 @@ func (t *Tracker) learnDoubt(d *decide.Decision, r *decide.Report, now time.Time
 	if before != nil && before.UID() == request.UID() {
 		request.First = before.First
 	}
-	if len(d.Attempts) == 0 && !r.Unread { // it was read, and no request was sent
+	if len(r.Attempts) == 0 && !r.Unread { // it was read, and no request was sent
 		request.Rests = now.Add(restsFor)
 	}
 	t.victims = append(t.victims, request.Victim())

@@ -126,9 +126,9 @@ func TestVictimsOfADryRun(t *testing.T) {
 // escalates lets a tracker learn the answer to a request that a pod should end within 7 s.
 func escalates(tracker *Tracker, uid string, outcome evict.Outcome, now time.Time) {
 	grace := int64(7)
-	tracker.Learn(&decide.Decision{Attempts: []decide.Attempt{{
+	tracker.Learn(&decide.Report{Decision: decide.Decision{Attempts: []decide.Attempt{{
 		Entry: rank.Entry{Pod: &rank.Pod{UID: uid}}, GraceSeconds: &grace, Escalates: true, Result: evict.Result{Outcome: outcome},
-	}}}, &decide.Report{}, now)
+	}}}}, now)
 }
 
 // TestEscalation: the request to shorten a victim's grace period is repeated until there is a
