@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/evictd/evictd/internal/nodepods"
@@ -23,21 +24,13 @@ func (s *Situation) overdue() *nodepods.Pod {
 			continue
 		}
 		at := slices.IndexFunc(s.Pods, func(pod *nodepods.Pod) bool { return pod.UID == b.UID })
-		if at >= 0 && grantedTo(s.Pods[at], b) > s.Policy.overdueGrace() {
+		// What it was granted is the API server's figure, which may be less than the booked one when another
+		// client has shortened it. The watch has not reported it yet, or it is a dry run: the booked one.
+		if at >= 0 && *cmp.Or(s.Pods[at].DeletionGraceSeconds, &b.GraceSeconds) > s.Policy.overdueGrace() {
 			return s.Pods[at]
 		}
 	}
 	return nil
-}
-
-// grantedTo returns the grace period that a victim has, in seconds. It is the API server's figure,
-// which may be less than the granted one when another client has shortened it. When the watch has
-// not reported it, and in a dry run, it is the booked one.
-func grantedTo(pod *nodepods.Pod, b *Victim) int64 {
-	if granted := pod.DeletionGraceSeconds; granted != nil {
-		return *granted
-	}
-	return b.GraceSeconds
 }
 
 // escalation returns the request to end a victim sooner; nil without a victim, or where
@@ -47,15 +40,8 @@ func (s *Situation) escalation() *Attempt {
 	if victim == nil || !s.Uses.ByUID[victim.UID].Known {
 		return nil
 	}
-	resource, seconds := RankedBy(s.Pressure.Threshold.Signal), s.Policy.overdueGrace()
-	pod := victim.Facts(resource)
-	pod.Usage, pod.Sampled = s.Uses.ByUID[victim.UID].Value, true
-	return &Attempt{
-		// No place in the ranking: it is no candidate.
-		Entry: rank.Entry{
-			Pod: &pod, Resource: resource, Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
-			Protection: rank.ProtectedTerminating,
-		},
-		GraceSeconds: &seconds, Escalates: true,
-	}
+	signal, seconds := s.Pressure.Threshold.Signal, s.Policy.overdueGrace()
+	facts := s.Uses.Facts(signal, []*nodepods.Pod{victim})
+	facts[0].Terminating = true // no candidate: it has no place in the ranking
+	return &Attempt{Entry: rank.Order(RankedBy(signal), facts, rank.Rules{}).Protected[0], GraceSeconds: &seconds, Escalates: true}
 }
