@@ -122,22 +122,17 @@ func (d *Decision) Verb() Verb {
 	}
 }
 
-// Victim returns the attempt that was accepted, or nil.
-func (d *Decision) Victim() *Attempt {
-	for i := range d.Attempts {
-		if d.Attempts[i].Result.Outcome.Accepted() {
-			return &d.Attempts[i]
-		}
-	}
-	return nil
-}
-
-// Last returns the last attempt where it had that outcome; nil elsewhere.
-func (d *Decision) Last(outcome evict.Outcome) *Attempt {
+// Last returns the last attempt; nil where there is none.
+func (d *Decision) Last() *Attempt {
 	if len(d.Attempts) == 0 {
 		return nil
 	}
-	if last := &d.Attempts[len(d.Attempts)-1]; last.Result.Outcome == outcome {
+	return &d.Attempts[len(d.Attempts)-1]
+}
+
+// Victim returns the attempt that was accepted, which is the last one, or nil.
+func (d *Decision) Victim() *Attempt {
+	if last := d.Last(); last != nil && last.Result.Outcome.Accepted() {
 		return last
 	}
 	return nil

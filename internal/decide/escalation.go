@@ -24,8 +24,8 @@ func (s *Situation) overdue() *nodepods.Pod {
 			continue
 		}
 		at := slices.IndexFunc(s.Pods, func(pod *nodepods.Pod) bool { return pod.UID == b.UID })
-		// What it was granted is the API server's figure, which may be less than the booked one when another
-		// client has shortened it. The watch has not reported it yet, or it is a dry run: the booked one.
+		// What it was granted is the API server's figure, which is less than the booked one when another client
+		// has shortened it. The booked one counts until the watch reports it, and in a dry run.
 		if at >= 0 && *cmp.Or(s.Pods[at].DeletionGraceSeconds, &b.GraceSeconds) > s.Policy.overdueGrace() {
 			return s.Pods[at]
 		}

@@ -37,21 +37,17 @@ func victimOf(a *decide.Attempt, r *decide.Report, now time.Time) decide.Victim 
 // admission moves it away by its own means, or another has ended it since its request. It counts against no
 // limit, and its grace period is not shortened. While it is in flight it is no candidate.
 func (t *Tracker) learnOthers(r *decide.Report, now time.Time) {
-	other, until := r.Foreign, decide.HardPatience
-	moved := r.Last(evict.Evacuating)
-	switch gone := r.Last(evict.Gone); {
-	case moved != nil && r.DryRun && !t.dryRun:
-		return
-	case moved != nil:
-		other = moved
-	case gone != nil: // the next decision measures what its cgroup still holds
-		other, until = gone, decide.GoneFor
+	other, until, moved := r.Foreign, decide.HardPatience, false
+	if last := r.Last(); last != nil && last.Result.Outcome == evict.Evacuating {
+		other, moved = last, true
+	} else if last != nil && last.Result.Outcome == evict.Gone { // the next decision measures what its cgroup still holds
+		other, until = last, decide.GoneFor
 	}
-	if other == nil {
+	if other == nil || moved && r.DryRun && !t.dryRun {
 		return
 	}
 	v := victimOf(other, r, now)
-	v.Deadline, v.Evacuating, v.DryRun = now.Add(until), moved != nil, moved != nil && r.DryRun
+	v.Deadline, v.Evacuating, v.DryRun = now.Add(until), moved, moved && r.DryRun
 	t.Accept(v)
 }
 

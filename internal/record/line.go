@@ -92,8 +92,8 @@ func decisionLine(d *decide.Decision) fields {
 		f = append(f, victimOf(victim)...)
 	}
 	f = f.some("of", len(d.Ranking.Candidates))
-	if n := len(d.Attempts); n > 0 {
-		f = f.answer(&d.Attempts[n-1])
+	if last := d.Last(); last != nil {
+		f = f.answer(last)
 	}
 	f = f.some("reaction_seconds", reactionOf(d))
 	f = append(f, objects("attempts", d.Attempts, attemptOf)...)

@@ -148,7 +148,7 @@ func TestBestEffortForADisk(t *testing.T) {
 		if got := slices.Contains(n.requests(), "delete kept"); got != c.deletes {
 			n.t.Errorf("requests %v", n.requests())
 		}
-		deleted := n.decided(func(d *decide.Decision) bool { return d.Last(evict.Deleted) != nil })
+		deleted := n.decided(func(d *decide.Decision) bool { return d.Victim() != nil && d.Victim().Bypassed != nil })
 		if (len(deleted) == 1) != c.deletes {
 			n.t.Errorf("the bypass: %+v", n.decisions)
 		}
