@@ -49,12 +49,13 @@ func (a *Attempt) Grace() int64 {
 	return a.Entry.Pod.GraceSeconds
 }
 
-// CarriedOut returns the outcome of a request that was carried out.
-func (a *Attempt) CarriedOut() evict.Outcome {
-	if a.Bypassed != nil {
-		return evict.Deleted
+// Request returns the request itself.
+func (a *Attempt) Request(dryRun bool) evict.Request {
+	pod := a.Entry.Pod
+	return evict.Request{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, GraceSeconds: a.GraceSeconds,
+		Delete: a.Bypassed != nil, Shorten: a.Escalates, DryRun: dryRun,
 	}
-	return evict.Evicted
 }
 
 // Process is a process outside the pods.

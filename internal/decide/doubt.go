@@ -8,13 +8,9 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// LookTimeout bounds the read of a pod whose request is in doubt, and of the budgets that block
-// the candidates.
-const LookTimeout = 5 * time.Second
-
 // DoubtLasts is how long a pod's end may be a request's doing after that was sent: the API server
 // gives it up after a while, and reading the pod takes its time. Later it is another's.
-const DoubtLasts = evict.RequestTimeout + LookTimeout
+const DoubtLasts = evict.RequestTimeout + evict.LookTimeout
 
 // InDoubt is a request whose outcome is unknown: its pod may be in flight. It is resolved when the
 // pod is read or when the watch reports it, whichever comes first (docs/adr/0011). It is not changed

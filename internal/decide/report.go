@@ -37,7 +37,7 @@ type Report struct {
 func (r *Report) Reconcile(open *InDoubt, how string) {
 	attempt := open.Attempt
 	attempt.Result = evict.Result{
-		Outcome: attempt.CarriedOut(),
+		Outcome: attempt.Request(false).Accepted(),
 		Message: "there was no response to the request; " + how + " told its outcome",
 	}
 	r.Expected, r.Attempts = open.Expected, append(r.Attempts, attempt)

@@ -49,7 +49,7 @@ func (r *run) unbypassed(hold decide.Hold, why string) {
 // leastViolated returns the candidate whose end violates its budget least, the first of them in the
 // ranking, with the budget. One that does not exist any more is not violated. It reads each budget once.
 func (r *run) leastViolated(ctx context.Context, blocked []*decide.Candidate) (victim *decide.Candidate, its evict.Budget, err error) {
-	ctx, cancel := context.WithTimeout(ctx, decide.LookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, evict.LookTimeout)
 	defer cancel()
 	least, read := 0.0, map[string]evict.Budget{}
 	for _, c := range blocked {

@@ -18,7 +18,7 @@ func (r *run) settleDoubts(ctx context.Context) (over bool) {
 			return true
 		}
 	}
-	return r.plan.InDoubt != nil && r.lookInto(ctx, r.plan.InDoubt, decide.LookTimeout)
+	return r.plan.InDoubt != nil && r.lookInto(ctx, r.plan.InDoubt, evict.LookTimeout)
 }
 
 // lookInto reads the pod of a request in doubt. It reports whether that ends the run: the pod has ended or
@@ -29,7 +29,7 @@ func (r *run) settleDoubts(ctx context.Context) (over bool) {
 func (r *run) lookInto(ctx context.Context, open *decide.InDoubt, within time.Duration) (over bool) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	fate, err := r.options.Evictor.Look(ctx, requestOf(&open.Attempt, false))
+	fate, err := r.options.Evictor.Look(ctx, open.Attempt.Request(false))
 	now := r.options.Now()
 	switch mayCome := open.MayStillApply(now); {
 	case err == nil && fate != evict.Stays:
@@ -77,7 +77,7 @@ func (r *run) claim(attempt *decide.Attempt) {
 	for i := range doubts {
 		earlier := &doubts[i]
 		if earlier.UID() == attempt.Entry.Pod.UID && earlier.MayBeOurs(attempt.Result.Sent) {
-			attempt.Result.Outcome = earlier.Attempt.CarriedOut()
+			attempt.Result.Outcome = earlier.Attempt.Request(false).Accepted()
 			attempt.Result.Message += "; an earlier request for it was not answered, and has ended it"
 			return
 		}

@@ -180,7 +180,7 @@ func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressu
 	}
 	r.options.Intent(&r.plan.Decision, attempt)
 	bounded, answered := r.begin(ctx, pod.UID)
-	attempt.Result = r.options.Evictor.Evict(bounded, requestOf(attempt, r.plan.Decision.DryRun))
+	attempt.Result = r.options.Evictor.Evict(bounded, attempt.Request(r.plan.Decision.DryRun))
 	answered()
 	r.claim(attempt)
 	r.report.Attempts = append(r.report.Attempts, *attempt)
@@ -202,17 +202,6 @@ func (r *run) inDoubt(attempt *decide.Attempt, expected pressure.Amounts) *decid
 	d := &r.plan.Decision
 	return &decide.InDoubt{
 		Attempt: *attempt, Expected: expected, Incident: d.Incident, Pressure: d.Pressure, Ranking: d.Ranking, First: attempt.Result.Sent,
-	}
-}
-
-func requestOf(attempt *decide.Attempt, dryRun bool) evict.Request {
-	pod := attempt.Entry.Pod
-	return evict.Request{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		GraceSeconds: attempt.GraceSeconds,
-		Delete:       attempt.Bypassed != nil,
-		Shorten:      attempt.Escalates,
-		DryRun:       dryRun,
 	}
 }
 

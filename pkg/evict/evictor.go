@@ -19,8 +19,8 @@ import (
 // receives the server's response.
 const RequestTimeout = 35 * time.Second
 
-// lookTimeout is the time limit of the read that follows a request in doubt.
-const lookTimeout = 5 * time.Second
+// LookTimeout is the time limit of a read of a pod whose request is in doubt.
+const LookTimeout = 5 * time.Second
 
 // Evictor sends evictions. It is safe for concurrent use.
 type Evictor struct {
@@ -44,7 +44,7 @@ func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	defer cancel()
 	sent := e.now()
 	err := withTokenReadAgain(func() error { return e.send(ctx, r) })
-	result := classify(err, r.accepted())
+	result := classify(err, r.Accepted())
 	if result.Withdrawn = result.NoResponse && callers.Err() != nil; result.Withdrawn {
 		result.Message = bounded(context.Cause(callers).Error())
 	}
@@ -74,7 +74,7 @@ func (e *Evictor) send(ctx context.Context, r Request) error {
 // pod without a grace period ends at once. A pod that still runs proves nothing yet, because
 // the request may still be in flight.
 func (e *Evictor) confirm(ctx context.Context, r Request, doubtful Result, mayBeDone bool) Result {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, LookTimeout)
 	defer cancel()
 	fate, err := e.Look(ctx, r)
 	switch {
@@ -82,7 +82,7 @@ func (e *Evictor) confirm(ctx context.Context, r Request, doubtful Result, mayBe
 		doubtful.Stays = err == nil
 		return doubtful
 	case !r.DryRun && (fate == Leaving || mayBeDone):
-		doubtful.Outcome = r.accepted()
+		doubtful.Outcome = r.Accepted()
 	default:
 		doubtful.Outcome = Gone // not by this request
 	}

@@ -20,8 +20,8 @@ type Request struct {
 	DryRun bool
 }
 
-// accepted returns the outcome when the API server takes the request.
-func (r *Request) accepted() Outcome {
+// Accepted returns the outcome when the API server takes the request.
+func (r Request) Accepted() Outcome {
 	switch {
 	case r.Delete && r.DryRun:
 		return WouldDelete
