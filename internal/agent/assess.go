@@ -10,7 +10,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// assess puts together what is known of a pressure and asks decide what to do about it, in four steps:
+// assess puts together what is known of a pressure and asks decide what to do about it, in three steps:
 // by what is known, by what the pods use, and by a second look at the node. Of what the agent remembers it
 // changes only what the victims should still free.
 func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure.Pressure) (*decide.Situation, decide.Plan) {
@@ -18,9 +18,7 @@ func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure
 	if plan := decide.BeforeMeasuring(s); plan.Held() {
 		return s, plan
 	}
-	if plan := a.measure(ctx, s); plan.Held() {
-		return s, plan
-	}
+	a.measure(ctx, s)
 	plan := decide.Decide(s)
 	if !plan.Held() {
 		again := a.sample()
@@ -42,20 +40,13 @@ func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide
 	return s
 }
 
-// measure adds what the pods use to a situation, and what is in flight by that. A plan that holds says
-// that it is not known well enough to decide by; then nothing is changed.
-func (a *Agent) measure(ctx context.Context, s *decide.Situation) decide.Plan {
+// measure adds what the pods use to a situation, as far as it is known, and what is in flight by that.
+func (a *Agent) measure(ctx context.Context, s *decide.Situation) {
 	s.Uses = a.measurer.Uses(ctx, s)
-	plan := decide.AfterMeasuring(s)
-	if plan.Held() {
-		s.Uses = nil
-		return plan
-	}
 	a.victims.Measured(s)
 	s.Images = a.measurer.Images(s)
 	p := &s.Pressure
 	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, func() int64 { return a.options.KubeletGap(p.SampleTime) })
-	return plan
 }
 
 // LookEvery is how often a plan that is being carried out is compared with the pods that terminate

@@ -45,20 +45,14 @@ func BeforeMeasuring(s *Situation) Plan {
 	return plan
 }
 
-// AfterMeasuring decides whether what the pods use is known well enough to decide by. Otherwise its plan holds.
-func AfterMeasuring(s *Situation) Plan {
-	plan := s.newPlan()
-	plan.pass(s, usesKnown)
-	return plan
-}
-
-// Decide returns what should be done in a situation in which nothing held before, and what the pods use is
-// known.
+// Decide returns what should be done in a situation in which nothing held before, once the pods are measured.
 func Decide(s *Situation) Plan {
 	plan := s.newPlan()
+	if !plan.pass(s, usesKnown) {
+		return plan
+	}
 	d := &plan.Decision
-	d.Breakdown = s.Uses.Breakdown
-	if !plan.pass(s, usesKnown, reclaimInFlight, imagesFirst) {
+	if d.Breakdown = s.Uses.Breakdown; !plan.pass(s, reclaimInFlight, imagesFirst) {
 		return plan
 	}
 	plan.InDoubt, plan.Others = s.InDoubt, s.Others

@@ -53,10 +53,11 @@ func TestDiskIsKnownOnlyByAYoungMeasurement(t *testing.T) {
 				Observed:  pressure.Observation{Available: 1}, Since: at.Add(test.since), SampleTime: at.Add(test.age),
 			},
 			Pods: []*nodepods.Pod{{Pod: rank.Pod{UID: "uid"}, CgroupUID: "uid"}}, LastEnd: at.Add(test.newer), Policy: &decide.Policy{},
+			InFlight: []decide.Victim{{Deadline: at.Add(time.Hour), Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 1)}}, // enough
 		}
 		s.Uses = m.Uses(t.Context(), s)
-		if d := decide.AfterMeasuring(s).Decision; (d.Hold == decide.HoldNone) != test.known {
-			t.Errorf("%s: %s (%s), uses %v; known should be %t", name, d.Hold, d.Detail, s.Uses, test.known)
+		if known := decide.Decide(s).Decision.Hold == decide.HoldReclaimInProgress; known != test.known {
+			t.Errorf("%s: known is %t, uses %v; want %t", name, known, s.Uses, test.known)
 		}
 	}
 }
