@@ -1,9 +1,12 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -192,4 +195,61 @@ func incompleteReading(s *Situation, _ *Decision) (Hold, string) {
 		}
 	}
 	return HoldNone, ""
+}
+
+// Under hard pressure a victim of evictd's own that is overdue gets a shorter grace period before
+// another pod is evicted: docs/adr/0023-shorten-the-grace-of-an-overdue-victim.md.
+
+// overdue returns a victim that should end sooner, the one that was accepted first: evictd evicted it, it
+// is no longer relied on, and it still holds something of what is missing. Nil where there is none.
+func (s *Situation) overdue() *nodepods.Pod {
+	p := &s.Pressure
+	if !p.Threshold.Hard || s.Policy.OverdueGrace <= 0 {
+		return nil
+	}
+	for i := range s.InFlight {
+		b := &s.InFlight[i]
+		if !b.MayEscalate() || b.DryRun != s.Policy.DryRun || b.ReliedOn(p) || b.Expected.At(p.Threshold.Signal) <= 0 {
+			continue
+		}
+		at := slices.IndexFunc(s.Pods, func(pod *nodepods.Pod) bool { return pod.UID == b.UID })
+		// What it was granted is the API server's figure, which is less than the booked one when another client
+		// has shortened it. The booked one counts until the watch reports it, and in a dry run.
+		if at >= 0 && *cmp.Or(s.Pods[at].DeletionGraceSeconds, &b.GraceSeconds) > s.Policy.overdueGrace() {
+			return s.Pods[at]
+		}
+	}
+	return nil
+}
+
+// escalation returns the request to end a victim sooner; nil without a victim, or where
+// it is not known what it still uses.
+func (s *Situation) escalation() *Attempt {
+	victim := s.overdue()
+	if victim == nil || !s.Uses.ByUID[victim.UID].Known {
+		return nil
+	}
+	signal, seconds := s.Pressure.Threshold.Signal, s.Policy.overdueGrace()
+	facts := s.Uses.Facts(signal, []*nodepods.Pod{victim})
+	facts[0].Terminating = true // no candidate: it has no place in the ranking
+	return &Attempt{Entry: rank.Order(RankedBy(signal), facts, rank.Rules{}).Protected[0], GraceSeconds: &seconds, Escalates: true}
+}
+
+// Obsolete says why a plan that is being carried out should be canceled by a newer sample; "" where
+// it should not. GiveWay says that it cannot wait: a hard pressure, of any signal, began after a soft
+// decision was made. That can wait neither for the other requests of the plan nor for a soft grace period.
+// A hard pressure from before the decision was decided first.
+func Obsolete(d *Decision, policy *Policy, sample *pressure.Sample, verdict *pressure.Verdict) (why string, giveWay bool) {
+	if _, fault := incompleteReading(&Situation{Pressure: d.Pressure, Sample: sample, Policy: policy}, d); fault != "" {
+		return fault, false
+	}
+	if !d.Pressure.HoldsIn(sample) {
+		return "recovered meanwhile", false
+	}
+	for i := range verdict.Pressures {
+		if met := &verdict.Pressures[i]; !d.Pressure.Threshold.Hard && met.Threshold.Hard && met.Since.After(d.Time) {
+			return fmt.Sprintf("the hard threshold of %v was met meanwhile", met.Threshold.Signal), true
+		}
+	}
+	return "", false
 }
