@@ -156,9 +156,6 @@ type Ended struct {
 // Took returns how long it took, from its acceptance.
 func (e *Ended) Took() time.Duration { return e.Victim.Ended.Sub(e.Victim.Accepted) }
 
-// Overran reports whether it ended after its deadline.
-func (e *Ended) Overran() bool { return e.Victim.Ended.After(e.Victim.Deadline) }
-
 // Reclaimed compares what a victim's end should have freed with what the node got back,
 // both in the signal's unit.
 type Reclaimed struct {

@@ -41,7 +41,7 @@ func (r *Recorder) sayStuck(b *decide.Victim) {
 
 // VictimEnded records that a victim has ended, and what its end freed.
 func (r *Recorder) VictimEnded(e *decide.Ended) {
-	b, overran := &e.Victim, e.Overran()
+	b, overran := &e.Victim, e.Victim.Stuck(e.Victim.Ended)
 	r.metrics.terminations.WithLabelValues(strconv.FormatBool(overran)).Observe(e.Took().Seconds())
 	line := with("victim", b.Namespace+"/"+b.Name, "uid", b.UID, "signal", e.Signal, "unit", e.Signal.Unit(),
 		"accepted", b.Accepted.UTC(), "deadline", b.Deadline.UTC(), "duration_seconds", e.Took().Seconds(), "overran", overran).

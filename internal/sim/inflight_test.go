@@ -411,8 +411,8 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 			*e.Expected != 300*Mebi || *e.Victim.Held.Sockets != 40 {
 			n.t.Errorf("ended: %+v", e)
 		}
-		if e.Took() < n.ends || e.Took() > n.ends+time.Second || e.Overran() {
-			n.t.Errorf("took %v, overran %v", e.Took(), e.Overran())
+		if e.Took() < n.ends || e.Took() > n.ends+time.Second || e.Victim.Stuck(e.Victim.Ended) {
+			n.t.Errorf("took %v until %v, want before %v", e.Took(), e.Victim.Ended, e.Victim.Deadline)
 		}
 		var want *decide.Reclaimed
 		if c.expected > 0 {
@@ -428,7 +428,7 @@ func TestAVictimThatOverranItsDeadline(t *testing.T) {
 		n.runs("late 300/0")
 		n.host = 650 * Mebi
 		n.watch(time.Minute)
-		if len(n.ended) != 1 || !n.ended[0].Overran() || n.ended[0].Took() < n.ends {
+		if len(n.ended) != 1 || !n.ended[0].Victim.Stuck(n.ended[0].Victim.Ended) || n.ended[0].Took() < n.ends {
 			t.Errorf("ended: %+v", n.ended)
 		}
 	})
