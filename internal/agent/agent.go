@@ -63,7 +63,7 @@ func New(options Options) *Agent {
 		Listed:     func(uid string) bool { return nodepods.Listed(options.Pods.List(), uid) },
 		BeforeSend: a.beforeSend, Intent: options.Recorder.Intent,
 	})
-	a.victims = inflight.New(options.Pods, a.measurer, func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) })
+	a.victims = inflight.New(options.Pods, a.measurer)
 	a.restore(options.Remembered, time.Now())
 	a.adopt(options.Policy)
 	return a

@@ -179,7 +179,7 @@ func benchmarkDecides(b *testing.B, n *benchNode) {
 	a := newBenchAgent(b, n)
 	b.ReportAllocs()
 	for b.Loop() {
-		a.victims = inflight.New(n, a.measurer, func(string) bool { return false })
+		a.victims = inflight.New(n, a.measurer)
 		a.cooldown = cooldown.New(a.policy.Limits, a.options.Random)
 		a.tick(b.Context())
 		if a.planned == nil {

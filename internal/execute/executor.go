@@ -73,7 +73,6 @@ type Executor struct {
 
 // sent is the request that was sent last.
 type sent struct {
-	uid      string // of its pod
 	since    time.Time
 	withdraw context.CancelCauseFunc // no effect once it is answered
 }
@@ -116,19 +115,12 @@ func (e *Executor) GiveWay(cause error) {
 	}
 }
 
-// SentLast reports whether the plan's last request so far is for this pod: only its report says
-// what became of it.
-func (e *Executor) SentLast(uid string) bool {
-	last := e.last.Load()
-	return last != nil && last.uid == uid
-}
-
 // begin notes a request that is about to be sent. It returns the request's context, and what to
 // call after its answer. The context ends ShutdownWait after the given one: an accepted eviction
 // should be on record.
-func (e *Executor) begin(ctx context.Context, uid string) (context.Context, func()) {
+func (e *Executor) begin(ctx context.Context) (context.Context, func()) {
 	longer, withdraw := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(ShutdownWait, func() { withdraw(nil) }) })
-	e.last.Store(&sent{uid: uid, since: e.options.Now(), withdraw: withdraw})
+	e.last.Store(&sent{since: e.options.Now(), withdraw: withdraw})
 	return longer, func() { stop(); withdraw(nil) }
 }

@@ -179,7 +179,7 @@ func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressu
 		r.options.BeforeSend(r.inDoubt(&open, expected))
 	}
 	r.options.Intent(&r.plan.Decision, attempt)
-	bounded, answered := r.begin(ctx, pod.UID)
+	bounded, answered := r.begin(ctx)
 	attempt.Result = r.options.Evictor.Evict(bounded, attempt.Request(r.plan.Decision.DryRun))
 	answered()
 	r.claim(attempt)

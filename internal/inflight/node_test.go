@@ -29,7 +29,7 @@ func (n *node) LastOnDisk(cgroupUID string) pressure.Amounts                    
 
 // on returns a tracker of a node.
 func on(n *node) *Tracker {
-	return New(n, n, func(string) bool { return false })
+	return New(n, n)
 }
 
 // endGone ends the victims of which that is not said, as if it was the next tick.

@@ -100,7 +100,7 @@ func (t *Tracker) others(s *decide.Situation, until time.Time, counted []decide.
 	}
 	for _, pod := range s.Pods {
 		use := s.Uses.ByUID[pod.UID]
-		if use.Known && holds(pod.UID, use) && t.find(decide.Requested, pod.UID) == nil && !t.sentLast(pod.UID) && t.leaves(pod) {
+		if use.Known && holds(pod.UID, use) && t.find(decide.Requested, pod.UID) == nil && t.leaves(pod) {
 			add(decide.Victim{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, use)
 		}
 	}

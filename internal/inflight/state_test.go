@@ -27,7 +27,7 @@ func restarted(t *testing.T, before *Tracker, now time.Time) (*Tracker, []*decid
 	if err := state.Decode(text, boot, &kept); err != nil {
 		t.Fatal(err)
 	}
-	next := New(before.pods, before.measurer, before.sentLast)
+	next := New(before.pods, before.measurer)
 	return next, next.Restore(kept, now)
 }
 

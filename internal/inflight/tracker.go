@@ -40,7 +40,6 @@ type Measurer interface {
 type Tracker struct {
 	pods     Pods
 	measurer Measurer
-	sentLast func(uid string) bool
 	dryRun   bool
 	listed   map[string]*nodepods.Pod // by UID, once for a tick; nil before
 
@@ -64,10 +63,9 @@ type Tracker struct {
 	booksRead time.Time
 }
 
-// New returns a tracker of no pods. SentLast reports whether the plan that is being carried out has sent its
-// last request for a pod: its report has the outcome.
-func New(pods Pods, measurer Measurer, sentLast func(uid string) bool) *Tracker {
-	return &Tracker{pods: pods, measurer: measurer, sentLast: sentLast, reclaims: map[string]*reclaim{}}
+// New returns a tracker of no pods.
+func New(pods Pods, measurer Measurer) *Tracker {
+	return &Tracker{pods: pods, measurer: measurer, reclaims: map[string]*reclaim{}}
 }
 
 // Adopt takes another policy. Memory may be measured in another way from then on, so that what was measured

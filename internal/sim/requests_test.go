@@ -219,6 +219,10 @@ func TestPlanEnds(t *testing.T) {
 		"the configuration changes": {func(n *world) {
 			n.reloads(time.Second, func(p *agent.Policy) { p.DryRun = true })
 		}, "the configuration changed"},
+		"its pod terminates, and that suffices": {func(n *world) {
+			n.ends = time.Minute
+			n.After(time.Second, func() { n.terminate("uid-guarded") })
+		}, "1 victims in flight should free"},
 		"memory cannot be read": {func(n *world) { n.sampled = n.blindAfter(pressure.MemoryAvailable, 10) }, unread},
 		"another signal of memory cannot be read": {func(n *world) {
 			n.threshold(pressure.AllocatableMemoryAvailable, pressure.Absolute(1), true)
