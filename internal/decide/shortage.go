@@ -232,25 +232,11 @@ func (s *Situation) Margin(d *Decision) (int64, bool) {
 	return max(0, short.InFlight-short.ToLine), true
 }
 
-// Unmeasured is a pod that was not measured completely, and why; BySource says that the source gave
-// that reason itself.
-type Unmeasured struct {
-	Pod, Why string
-	BySource bool
-}
-
 // notKnownToSuffice says that the pods that are known completely do not suffice, and names the
 // others.
 func (u *Uses) notKnownToSuffice(signal pressure.Signal, needed int64) string {
-	incomplete := u.Incomplete
-	names := make([]string, 0, len(incomplete))
-	for _, one := range incomplete {
-		names = append(names, one.Pod)
-	}
-	// That rights are missing is worth more than that a pod has not started.
-	example := incomplete[max(0, slices.IndexFunc(incomplete, func(one Unmeasured) bool { return one.BySource }))]
-	return fmt.Sprintf("the candidates are known to hold less than the %s that are needed, and of %d pods not all could be measured: %s; of %s: %s",
-		wording.Amount(signal, needed), len(incomplete), wording.Few(names), example.Pod, example.Why)
+	return fmt.Sprintf("the candidates are known to hold less than the %s that are needed, and of %d pods not all could be measured: %s",
+		wording.Amount(signal, needed), len(u.Incomplete), wording.Few(u.Incomplete))
 }
 
 // wouldSuffice names the protected pod that would have sufficed alone, and what protects it: the

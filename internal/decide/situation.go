@@ -131,9 +131,9 @@ type Uses struct {
 	// Unlisted are the cgroups that no pod of the list has, by their UID; nil for a disk.
 	Unlisted map[string]Use
 	// Disk is what was measured of a disk; Incomplete are the pods that were not measured
-	// completely, by name. Finished pods are in neither: they are not measured, and not evicted.
+	// completely, by name, and why. Finished pods are in neither: they are not measured, and not evicted.
 	Disk       []usage.DiskUse
-	Incomplete []Unmeasured
+	Incomplete []string
 	// Breakdown says where what is used of a disk is; nil where that is not known.
 	Breakdown Breakdown
 	// Requested is when the measurement of a disk was; the zero time for other signals, and where there

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -107,12 +106,10 @@ func DiskUses(p *pressure.Pressure, pods []*nodepods.Pod, measured map[string]us
 		if _, exact := amountUsed(signal, filesystemOf(signal, &u).Sum()); exact {
 			outdate(&uses.Outdated, p, pod, u.Time)
 		} else {
-			uses.Incomplete = append(uses.Incomplete, decide.Unmeasured{
-				Pod: pod.Key(), Why: whyUnmeasured(&u, known), BySource: u.Reason != "",
-			})
+			uses.Incomplete = append(uses.Incomplete, pod.Key()+": "+whyUnmeasured(&u, known))
 		}
 	}
-	slices.SortFunc(uses.Incomplete, func(a, b decide.Unmeasured) int { return strings.Compare(a.Pod, b.Pod) })
+	slices.Sort(uses.Incomplete)
 	uses.Breakdown = breakdown(p, uses)
 	return uses
 }

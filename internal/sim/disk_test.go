@@ -88,17 +88,17 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 		"one is missing and the other suffices": {old: new(onDisk(50, 1, 1, 1)), want: []string{"old"}},
 		"one is missing and the other does not suffice": {
 			old: new(inLayers(49)), layers: 49,
-			detail: "the candidates are known to hold less than the 50 that are needed, and of 1 pods not all could be measured: shop/new; of shop/new: no figures, as of a pod that has not started",
+			detail: "the candidates are known to hold less than the 50 that are needed, and of 1 pods not all could be measured: shop/new: no figures, as of a pod that has not started",
 		},
-		"all are missing":                  {detail: "of 2 pods not all could be measured: shop/new, shop/old"},
+		"all are missing":                  {detail: "of 2 pods not all could be measured: shop/new: no figures, as of a pod that has not started, shop/old: "},
 		"what was counted of one suffices": {old: new(onDisk(5, 1, 1, 1)), other: new(counted(50)), want: []string{"new"}},
 		"what was counted does not suffice": {
 			old: new(inLayers(5)), other: new(partly(inLayers(44), usage.Volumes, "")), layers: 49,
-			detail: "shop/new; of shop/new: the kubelet does not have all its figures yet",
+			detail: "shop/new: the kubelet does not have all its figures yet",
 		},
-		"rights are missing": {old: new(inLayers(9)), other: &refused, layers: 13, detail: "shop/new; of shop/new: " + denied},
+		"rights are missing": {old: new(inLayers(9)), other: &refused, layers: 13, detail: "shop/new: " + denied},
 		"rights are missing, and a pod has not started": {
-			old: &refused, layers: 4, detail: "shop/new, shop/old; of shop/old: " + denied,
+			old: &refused, layers: 4, detail: "shop/new: no figures, as of a pod that has not started, shop/old: " + denied,
 		},
 	}, func(n *world, _ string, c variant) {
 		n.short(nodefs)
