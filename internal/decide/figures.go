@@ -124,24 +124,11 @@ func stalledWithinOwnLimits(s *Situation, _ *Decision) (Hold, string) {
 	return HoldStalledWithinOwnLimits, strings.Join(stalls.Bound, ", ") + " met limits of their own, and no other pod stalled"
 }
 
-// Outdated are the pods whose figures of a disk are from before the pressure, and so do not show what
-// brought it about: docs/adr/0019.
-type Outdated struct {
-	Pods int
-	// Example is the pod whose figures are the oldest, and At when these were taken; zero when they
-	// carry no time.
-	Example string
-	At      time.Time
-}
-
-// await holds a decision while newer figures may come, unless the disk would be full before a victim could
-// help.
-func (o *Outdated) await(p *pressure.Pressure, d *Decision) (Hold, string) {
-	age := "of unknown age"
-	if !o.At.IsZero() {
-		age = fmt.Sprintf("%v old", p.SampleTime.Sub(o.At).Round(time.Second))
-	}
-	text := fmt.Sprintf("the figures of %d pods are from before the pressure; those of %s are %s", o.Pods, o.Example, age)
+// awaitNewer holds a decision by figures of a disk that are from before the pressure, and so do not show what
+// brought it about (docs/adr/0019), while newer ones may come, unless the disk would be full before a victim
+// could help.
+func (u *Uses) awaitNewer(p *pressure.Pressure, d *Decision) (Hold, string) {
+	text := fmt.Sprintf("the figures of %d pods are from before the pressure: %s", len(u.Outdated), wording.Few(u.Outdated))
 	if wait := RenewedWithin - p.SampleTime.Sub(p.Since); wait > 0 && !TooLate(p, wait) {
 		return HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", text, wait.Round(time.Second))
 	}
@@ -160,8 +147,8 @@ func usesKnown(s *Situation, d *Decision) (Hold, string) {
 		return HoldUsageUnknown, "measuring the pods' disk use"
 	case u.Err != nil:
 		return HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", u.Err)
-	case u.Outdated.Pods > 0:
-		return u.Outdated.await(&s.Pressure, d)
+	case len(u.Outdated) > 0:
+		return u.awaitNewer(&s.Pressure, d)
 	}
 	return HoldNone, ""
 }

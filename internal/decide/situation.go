@@ -141,9 +141,9 @@ type Uses struct {
 	Requested time.Time
 	Err       error
 	// Unread are the pods whose cgroups could not be read, and Outdated those whose figures of a disk
-	// are from before the pressure.
+	// are from before the pressure, by name, and how old these are.
 	Unread   Unread
-	Outdated Outdated
+	Outdated []string
 }
 
 // Facts joins what the API server and the node know of each pod, in the order of the pods.

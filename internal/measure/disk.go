@@ -1,8 +1,8 @@
 package measure
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -48,19 +48,20 @@ func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses 
 	return uses
 }
 
-// outdate adds a pod whose figures are from before the pressure. A time that is zero,
-// or in the future because the clock was set back, is ignored.
-func outdate(before *decide.Outdated, p *pressure.Pressure, pod *nodepods.Pod, at time.Time) {
+// outdated names a pod whose figures are from before the pressure, with the age of these; "" for another. A time that
+// is zero, or in the future because the clock was set back, is ignored.
+func outdated(p *pressure.Pressure, pod *nodepods.Pod, at time.Time) string {
 	if at.After(p.SampleTime) {
 		at = time.Time{}
 	}
-	if !latest(at).Before(p.Since) {
-		return
+	switch {
+	case !latest(at).Before(p.Since):
+		return ""
+	case at.IsZero():
+		return pod.Key() + " of unknown age"
+	default:
+		return fmt.Sprintf("%s %v old", pod.Key(), p.SampleTime.Sub(at).Round(time.Second))
 	}
-	if before.Pods == 0 || cmp.Or(at.Compare(before.At), cmp.Compare(pod.Key(), before.Example)) < 0 {
-		before.Example, before.At = pod.Key(), at
-	}
-	before.Pods++
 }
 
 // latest returns the last moment at which a figure may have been taken. The times in a
@@ -103,13 +104,14 @@ func DiskUses(p *pressure.Pressure, pods []*nodepods.Pod, measured map[string]us
 			continue
 		}
 		uses.Disk = append(uses.Disk, u)
-		if _, exact := amountUsed(signal, filesystemOf(signal, &u).Sum()); exact {
-			outdate(&uses.Outdated, p, pod, u.Time)
-		} else {
+		if _, exact := amountUsed(signal, filesystemOf(signal, &u).Sum()); !exact {
 			uses.Incomplete = append(uses.Incomplete, pod.Key()+": "+whyUnmeasured(&u, known))
+		} else if before := outdated(p, pod, u.Time); before != "" {
+			uses.Outdated = append(uses.Outdated, before)
 		}
 	}
 	slices.Sort(uses.Incomplete)
+	slices.Sort(uses.Outdated)
 	uses.Breakdown = breakdown(p, uses)
 	return uses
 }

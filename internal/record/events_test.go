@@ -97,7 +97,7 @@ func TestEventTexts(t *testing.T) {
 	nothing.Breakdown = decide.Breakdown{}
 	show("a disk of which no pod is measured", nothing)
 	before := filledElsewhere()
-	before.Notes = []string{"the figures of 2 pods are from before the pressure; those of shop/web are 4m0s old"}
+	before.Notes = []string{"the figures of 2 pods are from before the pressure: shop/api 4m0s old, shop/web 4m0s old"}
 	show("a disk by old figures", before)
 	compare(t, "testdata/events.golden", out.String())
 }

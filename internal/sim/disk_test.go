@@ -208,7 +208,7 @@ func TestFaultChurnStarvesNoDiskMeasurement(t *testing.T) {
 // tells it with its own times.
 func TestFiguresFromBeforeThePressure(t *testing.T) {
 	const met = 100 * time.Second
-	const older = "the figures of 2 pods are from before the pressure; those of shop/greedy are "
+	const older = "the figures of 2 pods are from before the pressure: shop/greedy "
 	type variant struct {
 		every     time.Duration
 		available func(time.Duration) int64
@@ -230,7 +230,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 	stories(t, map[string]variant{
 		"as old as the kubelet's may be": {
 			every: 90 * time.Second, available: left, want: "greedy", from: 180 * time.Second, to: 180*time.Second + decide.DiskMaxAge,
-			holds: waits, detail: older + "40s old: waiting 1m50s at most for newer ones",
+			holds: waits, detail: older + "40s old, shop/modest 40s old: waiting 1m50s at most for newer ones",
 		},
 		"they would go by what the kubelet measured before": {
 			every: time.Second, available: left, want: "greedy", from: met, to: met + time.Second, holds: waits,
