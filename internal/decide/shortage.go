@@ -90,25 +90,26 @@ func (s *shortage) covered(signal pressure.Signal, over, within []pressure.Amoun
 // pod within its request goes in its place.
 func sufficient(s *Situation, d *Decision) (Hold, string) {
 	signal, short := s.Pressure.Threshold.Signal, s.shortage()
-	over, within, limited := s.supply(d)
+	over, within, limited, exceeds := s.supply(d)
 	covered, byExceeding := short.covered(signal, over, within, s.anyHelps())
 	switch {
 	case len(within) == 0:
-	case byExceeding || limited.exceeds:
+	case byExceeding || exceeds:
 		s.Policy.WithinRequests.Withhold(&d.Ranking, false)
 	case covered:
 		s.withholdSmall(d, max(short.Required, short.ToLine-short.InFlight+short.Lately))
 	}
+	limits := fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour: %s", len(limited), wording.Few(limited))
 	switch {
-	case limited.count > 0 && (!covered || limited.count == len(d.Ranking.Candidates)):
-		return HoldLimitReached, limited.say()
+	case len(limited) > 0 && (!covered || len(limited) == len(d.Ranking.Candidates)):
+		return HoldLimitReached, limits
 	case !covered && len(s.Uses.Incomplete) > 0:
 		return HoldUsageUnknown, s.Uses.notKnownToSuffice(signal, short.Required)
 	case !covered:
 		return HoldInsufficientReclaim, Insufficient(signal, slices.Concat(over, within), "", short.Required) +
 			": look at " + elsewhere(signal) + wouldSuffice(d, short.Required)
-	case limited.count > 0:
-		return d.passes("no request is sent for " + limited.say())
+	case len(limited) > 0:
+		return d.passes("no request is sent for " + limits)
 	}
 	return HoldNone, ""
 }
@@ -137,28 +138,17 @@ func (s *Situation) withholdSmall(d *Decision, needed int64) {
 	})
 }
 
-// limited are the candidates whose owner has reached its limit: how many, whether one exceeds its request,
-// and the last of them.
-type limited struct {
-	count   int
-	exceeds bool
-	last    string
-}
-
-func (l *limited) say() string {
-	return fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour; %s", l.count, l.last)
-}
-
-// supply returns what the ends of the candidates should free. For a disk those that a limit keeps do not
-// count: the others would go for nothing.
-func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, kept limited) {
+// supply returns what the ends of the candidates should free, and names those whose owner has reached its
+// limit; exceeds says that one of these exceeds its request. For a disk those that a limit keeps do not count:
+// the others would go for nothing.
+func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, limited []string, exceeds bool) {
 	signal, all := s.Pressure.Threshold.Signal, s.Policy.WithinRequests == WithinRequestsNever || d.Ranking.Resource == rank.PIDs
 	for i := range d.Ranking.Candidates {
 		e := &d.Ranking.Candidates[i]
 		frees := s.Uses.ByUID[e.Pod.UID].Expected
 		reason, waits := s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime)
 		if waits {
-			kept = limited{kept.count + 1, kept.exceeds || e.Exceeds, e.Pod.Key() + ": " + reason.Detail}
+			limited, exceeds = append(limited, e.Pod.Key()+": "+reason.Detail), exceeds || e.Exceeds
 		}
 		switch {
 		case waits && signal.OnDisk():
@@ -168,7 +158,7 @@ func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, kept l
 			within = append(within, frees)
 		}
 	}
-	return over, within, kept
+	return over, within, limited, exceeds
 }
 
 // Insufficient says how far the ends of all candidates, or of those that a clause selects, would not suffice.

@@ -197,7 +197,7 @@ func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
 			t.Errorf("protected: %+v", p)
 		}
 		same(t, "notes", []string{
-			"no request is sent for 1 candidates of owners that reached limits.perOwnerPerHour; shop/often: 1 of its owner's pods went in the last hour, limits.perOwnerPerHour is 1",
+			"no request is sent for 1 candidates of owners that reached limits.perOwnerPerHour: shop/often: 1 of its owner's pods went in the last hour, limits.perOwnerPerHour is 1",
 		}, d.Notes)
 		if v := d.Victim(); v.Entry.Position != 2 || len(d.Ranking.Candidates) != 2 {
 			t.Errorf("the victim is not the second of two: %+v", d)
