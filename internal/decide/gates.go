@@ -59,7 +59,7 @@ func Decide(s *Situation) Plan {
 		return plan
 	}
 	plan.InDoubt, plan.Others = s.InDoubt, s.Others
-	if plan.Escalation = s.escalation(); plan.Escalation != nil || !plan.pass(s, nodeLimit) {
+	if plan.Candidates = s.escalation(); plan.Candidates != nil || !plan.pass(s, nodeLimit) {
 		return plan
 	}
 	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.facts(), s.Policy.Rules)
@@ -174,8 +174,8 @@ func (s *Situation) candidatesOf(d *Decision) []Candidate {
 		}
 		why, refused := s.Cooldown.Pod(s, e.Pod, false)
 		all = append(all, Candidate{
-			Entry: e, Expected: s.Uses.ByUID[e.Pod.UID].Expected, GraceSeconds: s.Policy.grace(s.Pressure.Threshold.Hard, e.Pod),
-			BlockedByPDB: refused, PDB: why.PDB,
+			Attempt:  Attempt{Entry: e, GraceSeconds: s.Policy.grace(s.Pressure.Threshold.Hard, e.Pod)},
+			Expected: s.Uses.ByUID[e.Pod.UID].Expected, BlockedByPDB: refused, PDB: why.PDB,
 		})
 	}
 	return all
@@ -224,7 +224,7 @@ func (s *Situation) overdue() *nodepods.Pod {
 
 // escalation returns the request to end a victim sooner; nil without a victim, or where
 // it is not known what it still uses.
-func (s *Situation) escalation() *Attempt {
+func (s *Situation) escalation() []Candidate {
 	victim := s.overdue()
 	if victim == nil || !s.Uses.ByUID[victim.UID].Known {
 		return nil
@@ -232,7 +232,8 @@ func (s *Situation) escalation() *Attempt {
 	signal, seconds := s.Pressure.Threshold.Signal, s.Policy.overdueGrace()
 	facts := s.Uses.Facts(signal, []*nodepods.Pod{victim})
 	facts[0].Terminating = true // no candidate: it has no place in the ranking
-	return &Attempt{Entry: rank.Order(RankedBy(signal), facts, rank.Rules{}).Protected[0], GraceSeconds: &seconds, Escalates: true}
+	entry := rank.Order(RankedBy(signal), facts, rank.Rules{}).Protected[0]
+	return []Candidate{{Attempt: Attempt{Entry: entry, GraceSeconds: &seconds, Escalates: true}}}
 }
 
 // Obsolete says why a plan that is being carried out should be canceled by a newer sample; "" where

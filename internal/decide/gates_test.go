@@ -176,8 +176,8 @@ func TestPlanOfACalmSituation(t *testing.T) {
 	if plan.Held() || len(plan.Candidates) != 1 || plan.Candidates[0].Entry.Pod.UID != "uid-hog" {
 		t.Fatalf("%q, %+v", plan.Decision.Hold, plan.Candidates)
 	}
-	if plan.Required != 40 || plan.Escalation != nil || plan.BypassPDB {
-		t.Errorf("required %d, escalation %v, bypass %v", plan.Required, plan.Escalation, plan.BypassPDB)
+	if plan.Required != 40 || plan.Escalates() || plan.BypassPDB {
+		t.Errorf("required %d, escalation %v, bypass %v", plan.Required, plan.Escalates(), plan.BypassPDB)
 	}
 	if again := decide.Decide(s); again.Held() || len(again.Candidates) != 1 {
 		t.Errorf("decided again: %q, %d candidates", again.Decision.Hold, len(again.Candidates))
@@ -223,7 +223,7 @@ func TestOverdueVictimIsEscalated(t *testing.T) {
 		measured(s, 60)
 		test.change(s)
 		plan := decide.Decide(s)
-		if got := plan.Escalation != nil; got != test.escalates {
+		if got := plan.Escalates(); got != test.escalates {
 			t.Errorf("%s: escalated %v, want %v", name, got, test.escalates)
 		}
 	}

@@ -3,7 +3,6 @@ package decide
 import (
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -17,10 +16,7 @@ type Plan struct {
 	// resources.
 	InDoubt *InDoubt
 	Others  []InDoubt
-	// Escalation is the request to end a victim sooner; nil where there is none. No other
-	// request is sent then.
-	Escalation *Attempt
-	// Candidates are the pods that may be evicted, in order.
+	// Candidates are the pods that may be evicted, in order; or the one victim that should end sooner.
 	Candidates []Candidate
 	// Taint has the first request wait, for a moment, until the node carries its taint.
 	Taint bool
@@ -34,6 +30,9 @@ type Plan struct {
 // Held reports whether no pod is evicted: Decision.Hold says why.
 func (p *Plan) Held() bool { return p.Decision.Hold != HoldNone }
 
+// Escalates reports whether the plan is to have a victim end sooner: no other request is sent.
+func (p *Plan) Escalates() bool { return len(p.Candidates) == 1 && p.Candidates[0].Escalates }
+
 // NoneLeft reports whether the plan was made without a candidate left: then the pods that were tried
 // in its pressure may be tried again.
 func (p *Plan) NoneLeft() bool {
@@ -43,11 +42,11 @@ func (p *Plan) NoneLeft() bool {
 
 // Candidate is one pod that may be evicted.
 type Candidate struct {
-	// Entry is its place in the ranking; Expected is what its end should free. GraceSeconds is the
-	// grace period in the request for it; nil is the pod's own.
-	Entry        rank.Entry
-	Expected     pressure.Amounts
-	GraceSeconds *int64
+	// Attempt is the request for it, without an answer.
+	Attempt
+
+	// Expected is what its end should free.
+	Expected pressure.Amounts
 	// BlockedByPDB says that a budget refused it a short while ago, so that the only request for it
 	// is one that bypasses the budget. PDB is the name of the budget that refused it last, and so selects
 	// it; "" when there is none, or the answer did not name it.

@@ -29,8 +29,8 @@ func (r *run) bypassPDB(ctx context.Context) {
 		}
 		switch sent := r.requests(victim); {
 		case sent > 0 && budget.Name != "":
-			if !r.stops(ctx) {
-				r.send(ctx, &decide.Attempt{Entry: victim.Entry, GraceSeconds: victim.GraceSeconds, Bypassed: &budget}, victim.Expected)
+			if victim.Bypassed = &budget; !r.stops(ctx) {
+				r.send(ctx, &victim.Attempt, victim.Expected)
 			}
 			return
 		case sent > 1: // refused by a budget that does not exist

@@ -46,7 +46,7 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt, within time.Du
 	case err != nil:
 		r.report.InDoubt, r.report.Unread, r.report.Hold = open, true, decide.HoldRequestInDoubt
 		r.report.Detail = fmt.Sprintf("whether %s is terminating is still not known: %v", open.Attempt.Entry.Pod.Key(), err)
-	case mayCome && r.plan.Escalation == nil && (!open.MayRetry(now) || !r.move(open.UID(), true)):
+	case mayCome && !r.plan.Escalates() && (!open.MayRetry(now) || !r.move(open.UID(), true)):
 		r.report.InDoubt, r.report.Hold, r.report.Detail = open, decide.HoldRequestInDoubt, open.Undecided()
 	default:
 		return false

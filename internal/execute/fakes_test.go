@@ -92,8 +92,8 @@ var seed = maphash.MakeSeed()
 
 // pod is a pod of a Deployment, and a candidate.
 func pod(name string) decide.Candidate {
-	return decide.Candidate{Entry: rank.Entry{Pod: &rank.Pod{
+	return decide.Candidate{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{
 		Namespace: "shop", Name: name, UID: name, Ready: true, Owner: "ReplicaSet/" + name, GraceSeconds: 30,
 		LabelsHash: hashOf(name),
-	}}}
+	}}}}
 }

@@ -40,12 +40,6 @@ func (r *run) carryOut(ctx context.Context) {
 	if r.settleDoubts(ctx) {
 		return
 	}
-	if victim := r.plan.Escalation; victim != nil {
-		if !r.stops(ctx) {
-			r.send(ctx, victim, pressure.Amounts{})
-		}
-		return
-	}
 	r.awaitTaint(ctx)
 	for i := range r.plan.Candidates {
 		c := &r.plan.Candidates[i]
@@ -155,7 +149,7 @@ func (r *run) evict(ctx context.Context, c *decide.Candidate) (over bool) {
 		r.report.Detail = pod.Key() + " (UID " + pod.UID + ") is not listed any more" + nothingFurther
 		return true
 	}
-	attempt := decide.Attempt{Entry: c.Entry, GraceSeconds: c.GraceSeconds}
+	attempt := c.Attempt
 	r.send(ctx, &attempt, c.Expected)
 	if !attempt.Result.TriesNext() {
 		return true
