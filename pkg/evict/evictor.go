@@ -9,7 +9,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 )
@@ -136,11 +135,7 @@ func withTokenReadAgain(send func() error) error {
 // not depend on the rest of the object, and the status of a failing pod changes all the
 // time.
 func options(r Request) *metav1.DeleteOptions {
-	uid := types.UID(r.UID)
-	options := &metav1.DeleteOptions{
-		GracePeriodSeconds: r.GraceSeconds,
-		Preconditions:      &metav1.Preconditions{UID: &uid},
-	}
+	options := &metav1.DeleteOptions{GracePeriodSeconds: r.GraceSeconds, Preconditions: metav1.NewUIDPreconditions(r.UID)}
 	if r.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
