@@ -33,14 +33,10 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt, within time.Du
 	now := r.options.Now()
 	switch mayCome := open.MayStillApply(now); {
 	case err == nil && fate != evict.Stays:
-		if open != r.plan.InDoubt {
-			r.report.Decision = *open.Decision(now, r.report.InFlight)
-		}
-		r.left(open)
+		r.left(open, now)
 	case open != r.plan.InDoubt:
-		if (err != nil || mayCome) && r.move(open.UID(), false) {
-			r.note(fmt.Sprintf("%s is tried last: a request for it, about %v, got no response and may still be carried out",
-				open.Attempt.Entry.Pod.Key(), open.Pressure.Threshold.Signal))
+		if err != nil || mayCome {
+			r.tryLast(open)
 		}
 		return false
 	case err != nil:
@@ -54,9 +50,20 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt, within time.Du
 	return true
 }
 
+// tryLast moves the pod of a request in doubt behind the other candidates.
+func (r *run) tryLast(open *decide.InDoubt) {
+	if r.move(open.UID(), false) {
+		r.note(fmt.Sprintf("%s is tried last: a request for it, about %v, got no response and may still be carried out",
+			open.Attempt.Entry.Pod.Key(), open.Pressure.Threshold.Signal))
+	}
+}
+
 // left reports that a read found the pod of a request in doubt terminating, or deleted.
-func (r *run) left(open *decide.InDoubt) {
-	if open.MayBeOurs(r.options.Now()) {
+func (r *run) left(open *decide.InDoubt, now time.Time) {
+	if open != r.plan.InDoubt {
+		r.report.Decision = *open.Decision(now, r.report.InFlight)
+	}
+	if open.MayBeOurs(now) {
 		r.report.Reconcile(open, "reading the pod again")
 		return
 	}
