@@ -107,7 +107,7 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 	policy := agent.Policy{
 		Policy: decide.Policy{
 			Thresholds:      c.Thresholds(),
-			MemoryAvailable: c.MemoryDefinition(),
+			MemoryAvailable: c.MemoryAvailable,
 			Rules:           c.Rules(),
 			WithinRequests:  decide.WithinRequests(c.Protect.WithinRequests),
 			SoftGrace:       int64(c.EvictionMaxPodGracePeriod),

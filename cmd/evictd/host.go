@@ -38,7 +38,7 @@ func (h *host) openSampler(c *config.EvictdConfiguration, wait time.Duration, si
 	options := pressure.Options{
 		HostRoot:        h.flags.hostRoot,
 		Kubepods:        h.kubepods,
-		MemoryAvailable: c.MemoryDefinition(),
+		MemoryAvailable: c.MemoryAvailable,
 		Signals:         signals,
 		Thresholds:      c.Thresholds(),
 		FilesystemWait:  wait,

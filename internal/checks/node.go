@@ -97,7 +97,7 @@ func (in *Inputs) reading(signal pressure.Signal) Result {
 
 // uncounted says what else could be had of memory.available and is not counted; "" is nothing.
 func (in *Inputs) uncounted(signal pressure.Signal) string {
-	if signal != pressure.MemoryAvailable || in.Configuration.MemoryDefinition() != pressure.Kernel {
+	if signal != pressure.MemoryAvailable || in.Configuration.MemoryAvailable == pressure.WorkingSet {
 		return ""
 	}
 	bytes, err := hostinfo.ReclaimableARC(in.HostRoot)

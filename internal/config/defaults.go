@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -46,7 +47,7 @@ func Default() *EvictdConfiguration {
 		// pkg/kubelet/apis/config/v1beta1).
 		EvictionPressureTransitionPeriod: Duration{5 * time.Minute},
 		EvictionOverdueGracePeriod:       60,
-		MemoryAvailable:                  MemoryKernel,
+		MemoryAvailable:                  pressure.Kernel,
 		Sampling: Sampling{
 			MinInterval: Duration{10 * time.Millisecond},
 			MaxInterval: Duration{time.Second},

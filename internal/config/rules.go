@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -50,14 +49,6 @@ func selectorsOf(queues []Queue) (selectors []*metav1.LabelSelector) {
 		selectors = append(selectors, selectorsOf(queues[i].Queues)...)
 	}
 	return selectors
-}
-
-// MemoryDefinition returns how memory.available is measured.
-func (c *EvictdConfiguration) MemoryDefinition() pressure.MemoryDefinition {
-	if c.MemoryAvailable == MemoryWorkingSet {
-		return pressure.WorkingSet
-	}
-	return pressure.Kernel
 }
 
 // among returns the function that says whether a namespace is one of the patterns; nil

@@ -10,7 +10,11 @@
 // configuration made by hand in Go is neither completed nor checked; start from [Default].
 package config
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
 
 //go:generate go -C ../../test run ./gendoc
 
@@ -70,7 +74,7 @@ type EvictdConfiguration struct {
 	// MemTotal minus the working set of the root cgroup and minus huge pages. The same for
 	// allocatableMemory.available, of the limit of the pods' cgroup. A field of evictd. Unset means
 	// `kernel`.
-	MemoryAvailable MemoryAvailable `json:"memoryAvailable"`
+	MemoryAvailable pressure.MemoryDefinition `json:"memoryAvailable"`
 	// A hard threshold on the time that tasks wait for lack of memory (PSI), the signal memory.stall.
 	// A field of evictd. Unset means off.
 	MemoryStall *MemoryStall `json:"memoryStall,omitempty"`
@@ -219,8 +223,6 @@ type Kubelet struct {
 // The types of the fields that take one of a few words. An empty one is no value: a file that
 // leaves the field out gets the default's.
 type (
-	// MemoryAvailable is a definition of memory.available.
-	MemoryAvailable string
 	// DisruptionBudgets is what a budget's refusal means.
 	DisruptionBudgets string
 	// StallType is what counts as a stall.
@@ -233,9 +235,6 @@ type (
 
 // The words. The comment of the field says what each means.
 const (
-	MemoryKernel     MemoryAvailable = "kernel"
-	MemoryWorkingSet MemoryAvailable = "workingSet"
-
 	BudgetsRespect    DisruptionBudgets = "respect"
 	BudgetsBestEffort DisruptionBudgets = "bestEffort"
 

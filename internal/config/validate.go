@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -29,7 +30,7 @@ func (f *faults) validate(c *EvictdConfiguration) {
 	f.header(c.APIVersion, c.Kind)
 	f.lines(c)
 	f.gracePeriods(c)
-	oneOf(f, field.NewPath("memoryAvailable"), c.MemoryAvailable, MemoryKernel, MemoryWorkingSet)
+	oneOf(f, field.NewPath("memoryAvailable"), c.MemoryAvailable, pressure.Kernel, pressure.WorkingSet)
 	f.sampling(field.NewPath("sampling"), &c.Sampling)
 	oneOf(f, field.NewPath("disruptionBudgets"), c.DisruptionBudgets, BudgetsBestEffort, BudgetsRespect)
 	f.protect(field.NewPath("protect"), &c.Protect)

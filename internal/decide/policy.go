@@ -69,7 +69,7 @@ func (p *Policy) KubeletLine(signal pressure.Signal, capacity int64, gap func() 
 			line = max(line, t.Quantity.Of(capacity))
 		}
 	}
-	if line == 0 || signal != pressure.MemoryAvailable || p.MemoryAvailable != pressure.Kernel {
+	if line == 0 || signal != pressure.MemoryAvailable || p.MemoryAvailable == pressure.WorkingSet {
 		return line
 	}
 	return max(0, line+gap())

@@ -75,7 +75,7 @@ func (d *Document) facts(signal pressure.Signal) []rank.Pod {
 	pods, uses := make([]*nodepods.Pod, 0, len(d.Pods)), decide.Uses{ByUID: make(map[string]decide.Use, len(d.Pods))}
 	for i := range d.Pods {
 		p := &d.Pods[i]
-		pods, uses.ByUID[p.UID] = append(pods, &p.Pod), p.use(signal, d.Configuration.MemoryDefinition())
+		pods, uses.ByUID[p.UID] = append(pods, &p.Pod), p.use(signal, d.Configuration.MemoryAvailable)
 	}
 	facts := uses.Facts(signal, pods)
 	for i := range facts {

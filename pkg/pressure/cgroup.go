@@ -45,9 +45,9 @@ func findMemoryCgroup(mount, group string, definition MemoryDefinition) (*memory
 	file := func(name string) kernelfile.File { return kernelfile.New(filepath.Join(h.Memory, g.group, name)) }
 	g.stat, g.usage, g.limit = file("memory.stat"), file(usage), file(limit)
 	switch {
-	case definition == Kernel && h.Unified:
+	case definition != WorkingSet && h.Unified:
 		g.reclaimable = append(g.reclaimable, kernelfile.ActiveFile, kernelfile.SlabReclaimable)
-	case definition == Kernel:
+	case definition != WorkingSet:
 		kernel := file("memory.kmem.usage_in_bytes")
 		g.kernel, g.reclaimable = &kernel, append(g.reclaimable, kernelfile.ActiveFile)
 	case h.Unified && g.group == "/":

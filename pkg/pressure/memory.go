@@ -28,7 +28,7 @@ func (n *Node) findMemory() error {
 			definition = WorkingSet
 		case signal == AllocatableMemoryAvailable:
 			group = n.options.Kubepods
-		case definition == Kernel:
+		case definition != WorkingSet:
 			n.readers[signal] = func(time.Time) Observation { return n.kernelAvailable(file) }
 			continue
 		}

@@ -12,26 +12,21 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// MemoryDefinition says how memory.available and allocatableMemory.available are computed. The
-// zero value is Kernel.
-type MemoryDefinition uint8
+// MemoryDefinition says how memory.available and allocatableMemory.available are computed, in the
+// configuration's words. The zero value means Kernel.
+type MemoryDefinition string
 
 // The definitions.
 const (
 	// Kernel is MemAvailable of /proc/meminfo: memory that is available without swapping. It
 	// includes page cache and reclaimable slab, but not huge pages and watermarks. Of the limit
 	// of the pods' cgroup it is what the kernel could give them: see findMemoryCgroup.
-	Kernel MemoryDefinition = iota
+	Kernel MemoryDefinition = "kernel"
 	// WorkingSet is the kubelet's definition since Kubernetes 1.37: MemTotal minus the
 	// working set of the root cgroup and minus huge pages, used or not, at least 0. It
 	// counts active page cache as used. Earlier kubelets count huge pages as available.
-	WorkingSet
+	WorkingSet MemoryDefinition = "workingSet"
 )
-
-// String returns the definition as the configuration writes it.
-func (d MemoryDefinition) String() string {
-	return [...]string{Kernel: "kernel", WorkingSet: "workingSet"}[d]
-}
 
 // Options say what Open reads, and from where.
 type Options struct {

@@ -66,7 +66,7 @@ func newNode(state *State, ranker Ranker) (*node, error) {
 	if thresholds == nil {
 		return nil, fmt.Errorf("the thresholds are at fault: %+v", state.Thresholds)
 	}
-	n := &node{state: state, thresholds: thresholds, definition: c.MemoryDefinition(), rules: c.Rules(), rank: ranker}
+	n := &node{state: state, thresholds: thresholds, definition: c.MemoryAvailable, rules: c.Rules(), rank: ranker}
 	asked := [pressure.SignalCount]bool{}
 	for _, t := range thresholds {
 		if !asked[t.Signal] {

@@ -84,9 +84,9 @@ func (s *State) configuration() *config.EvictdConfiguration {
 	c.EvictionHard, c.EvictionSoft = s.Thresholds.Hard, s.Thresholds.Soft
 	c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = s.Thresholds.Grace, s.Thresholds.Reclaim
 	c.EvictionPressureTransitionPeriod.Duration = s.Thresholds.Transition
-	c.MemoryAvailable = config.MemoryWorkingSet // the kubelet's; see MemoryMeasure
+	c.MemoryAvailable = pressure.WorkingSet // the kubelet's; see MemoryMeasure
 	if s.KubeletMemory {
-		c.MemoryAvailable = config.MemoryKernel
+		c.MemoryAvailable = pressure.Kernel
 		for _, texts := range []*map[string]string{
 			&c.EvictionHard, &c.EvictionSoft, &c.EvictionSoftGracePeriod, &c.EvictionMinimumReclaim,
 		} {
