@@ -161,7 +161,7 @@ func TestBadPSIFiles(t *testing.T) {
 		"dangling link":        {link("nowhere"), unix.ENOENT},
 		"link to itself":       {func(path string) error { return os.Symlink(path, path) }, unix.ELOOP},
 		"device":               {link("/dev/null"), errNotPSI},
-		"another file of proc": {link("/proc/self/oom_score_adj"), errNotPSI},
+		"another file of proc": {link("/proc/self/oom_score_adj"), unix.EINVAL},
 		"input/output error":   {link("/proc/self/mem"), unix.EIO},
 	} {
 		t.Run(name, func(t *testing.T) {
