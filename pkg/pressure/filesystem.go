@@ -168,29 +168,18 @@ func (n *Node) Directory(s Signal) string {
 // DedicatedImageFS reports whether the runtime's images are currently on their own
 // filesystem, which the kubelet's ranking by disk usage depends on. HostRoot is as in [Options]. It compares
 // device numbers, so two subvolumes of one btrfs count as two filesystems. It looks at each call,
-// because mounts change, and it blocks while one of them does not respond. An error means
-// that a directory cannot be read.
+// because mounts change, and blocks as [Open] does while one does not respond. An error means that one of the two
+// cannot be read.
 func DedicatedImageFS(hostRoot string) (bool, error) {
-	n := &Node{options: Options{HostRoot: hostRoot}, sys: kernel()}
-	dedicated, err := n.dedicatedImageFS()
+	n, err := Open(Options{HostRoot: hostRoot, Signals: []Signal{NodeFSAvailable, ImageFSAvailable}})
 	if err != nil {
 		return false, fmt.Errorf("finding the filesystem of images: %w", err)
 	}
-	return dedicated, nil
+	return n.dedicatedImages(), n.Close()
 }
 
-func (n *Node) dedicatedImageFS() (bool, error) {
-	nodefs, imageDir, err := n.directories()
-	if err != nil || imageDir == "" {
-		return false, err
-	}
-	node, err := n.sys.device(nodefs)
-	if err != nil {
-		return false, err
-	}
-	images, err := n.sys.device(imageDir)
-	return node != images, err
-}
+// dedicatedImages says it of the last sample.
+func (n *Node) dedicatedImages() bool { return n.imagefs.seen.device != n.nodefs.seen.device }
 
 // observeFilesystems fills in the filesystems' signals, whose probes have been started.
 func (n *Node) observeFilesystems(s *Sample, wait time.Duration) {
