@@ -3,18 +3,11 @@ package pressure
 import (
 	"errors"
 	"fmt"
-	"os"
+	"math"
 	"time"
 
 	"github.com/evictd/evictd/internal/kernelfile"
 )
-
-// pidSource reads pid.available as the kubelet does (pkg/kubelet/stats/pidlimit):
-// the smaller of two limits minus the tasks that exist.
-type pidSource struct {
-	loadavg *kernelfile.File
-	limits  []*kernelfile.File
-}
 
 // initialPIDNamespace is what /proc/self/ns/pid shows in the host's PID namespace
 // (include/linux/proc_ns.h, PROC_PID_INIT_INO).
@@ -31,24 +24,24 @@ func (n *Node) findPIDs() error {
 	if !n.wants(PIDAvailable) {
 		return nil
 	}
-	p := &pidSource{n.file("/proc/loadavg"), []*kernelfile.File{n.file("/proc/sys/kernel/pid_max"), n.file("/proc/sys/kernel/threads-max")}}
-	n.readers[PIDAvailable] = func(time.Time) Observation { return p.observe(n.buffer) }
+	loadavg, pidMax, threadsMax := n.file("/proc/loadavg"), n.file("/proc/sys/kernel/pid_max"), n.file("/proc/sys/kernel/threads-max")
+	n.readers[PIDAvailable] = func(time.Time) Observation { return n.pids(loadavg, pidMax, threadsMax) }
 	return pidMaxVisible(n.sys)
 }
 
 // pidMaxVisible returns nil when the node's pid_max can be read from here.
 func pidMaxVisible(sys system) error {
 	release, err := sys.release()
-	perNamespace := false
+	var major, minor uint
 	if err == nil {
-		perNamespace, err = atLeast(release, 6, 14)
+		_, err = fmt.Sscanf(release, "%d.%d", &major, &minor)
 	}
 	if err != nil {
-		return fmt.Errorf("reading the kernel's release for pid.available: %w", err)
+		return fmt.Errorf("reading the kernel's release %q for pid.available: %w", release, err)
 	}
 	namespace, err := sys.pidNamespace()
 	switch {
-	case !perNamespace:
+	case major < 6, major == 6 && minor < 14:
 		return nil
 	case err != nil:
 		return fmt.Errorf("looking for the PID namespace for pid.available: %w", err)
@@ -58,48 +51,23 @@ func pidMaxVisible(sys system) error {
 	return nil
 }
 
-// atLeast reports whether a kernel release such as "6.18.44-generic" is of the version or a
-// newer one.
-func atLeast(release string, major, minor uint) (bool, error) {
-	var first, second uint
-	if _, err := fmt.Sscanf(release, "%d.%d", &first, &second); err != nil {
-		return false, fmt.Errorf("%q is no kernel release", release)
-	}
-	return first > major || first == major && second >= minor, nil
-}
-
-func (p *pidSource) observe(buffer []byte) Observation {
-	limit, err := p.limit(buffer)
+// pids reads pid.available as the kubelet does (pkg/kubelet/stats/pidlimit): the smaller of two limits
+// minus the tasks that exist.
+func (n *Node) pids(loadavg *kernelfile.File, limits ...*kernelfile.File) Observation {
+	running, err := kernelfile.Parse(loadavg, n.buffer, kernelfile.Tasks)
 	if err != nil {
 		return unknown(err)
 	}
-	running, err := kernelfile.Parse(p.loadavg, buffer, kernelfile.Tasks)
-	if err != nil {
-		return unknown(err)
-	}
-	return Observation{State: Known, Available: limit - running, Capacity: limit}
-}
-
-// limit returns the smallest limit. A kernel may lack one of the files. It is an error when
-// both are missing, or when one has no valid content.
-func (p *pidSource) limit(buffer []byte) (smallest int64, missing error) {
-	for _, file := range p.limits {
-		n, err := file.Number(buffer)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			missing = err
-			continue
-		case err != nil:
-			return 0, err
-		case n == 0:
-			return 0, fmt.Errorf("reading %s: the limit is 0", file.Path())
+	smallest := int64(math.MaxInt64)
+	for _, file := range limits {
+		limit, err := file.Number(n.buffer)
+		if err == nil && limit == 0 {
+			err = fmt.Errorf("reading %s: the limit is 0", file.Path())
 		}
-		if smallest == 0 || n < smallest {
-			smallest = n
+		if err != nil {
+			return unknown(err)
 		}
+		smallest = min(smallest, limit)
 	}
-	if smallest > 0 {
-		missing = nil
-	}
-	return smallest, missing
+	return Observation{State: Known, Available: smallest - running, Capacity: smallest}
 }

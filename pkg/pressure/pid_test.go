@@ -19,9 +19,9 @@ func TestPIDs(t *testing.T) {
 	}{
 		"pid_max is smaller":     {tree{pidMax: "5000\n", threadsMax: "6000\n"}, known(3980, 5000)},
 		"threads-max is smaller": {tree{pidMax: "6000\n", threadsMax: "5000\n"}, known(3980, 5000)},
-		"only pid_max":           {tree{pidMax: "5000\n"}, known(3980, 5000)},
-		"only threads-max":       {tree{threadsMax: "5000\n"}, known(3980, 5000)},
-		"more tasks than PIDs":   {tree{pidMax: "1000\n"}, known(-20, 1000)},
+		"only pid_max":           {tree{pidMax: "5000\n"}, unknown},
+		"only threads-max":       {tree{threadsMax: "5000\n"}, unknown},
+		"more tasks than PIDs":   {tree{pidMax: "1000\n", threadsMax: "6000\n"}, known(-20, 1000)},
 		"neither":                {tree{}, unknown},
 		"zero":                   {tree{pidMax: "0\n", threadsMax: "6000\n"}, unknown},
 		"one makes no sense":     {tree{pidMax: "many\n", threadsMax: "6000\n"}, unknown},
@@ -82,18 +82,23 @@ func TestPIDNamespace(t *testing.T) {
 	}
 }
 
-func TestAtLeast(t *testing.T) {
+// The first release whose pid_max is that of a namespace is 6.14.
+func TestRelease(t *testing.T) {
 	t.Parallel()
+	sys := fakeSystem()
+	sys.pidNamespace = func() (string, error) { return "pid:[4026532201]", nil }
 	for release, want := range map[string]bool{
 		"6.13.9": false, "6.14.0-rc1": true, "6.14": true, "6.18.44-generic": true, "7.0.1": true, "5.15.0-91": false, "4.19": false,
 	} {
-		if got, err := atLeast(release, 6, 14); err != nil || got != want {
-			t.Errorf("atLeast(%q, 6, 14) = %t, %v; want %t", release, got, err, want)
+		sys.release = func() (string, error) { return release, nil }
+		if err := pidMaxVisible(sys); errors.Is(err, errPIDNamespace) != want || !want && err != nil {
+			t.Errorf("%q: %v; want that pid_max is a namespace's to be %t", release, err, want)
 		}
 	}
 	for _, release := range []string{"", "6", "6.", "linux", "-6.14", "6,14"} {
-		if got, err := atLeast(release, 6, 14); err == nil {
-			t.Errorf("atLeast(%q, 6, 14) = %t; want an error", release, got)
+		sys.release = func() (string, error) { return release, nil }
+		if err := pidMaxVisible(sys); err == nil || errors.Is(err, errPIDNamespace) {
+			t.Errorf("%q: %v; want that it is no release", release, err)
 		}
 	}
 }
