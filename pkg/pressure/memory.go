@@ -44,10 +44,7 @@ func (n *Node) findMemory() error {
 		if g.kernel != nil {
 			n.files = append(n.files, g.kernel)
 		}
-		n.readers[signal] = func(time.Time) Observation { return n.workingSetAvailable(file, g) }
-		if signal == AllocatableMemoryAvailable {
-			n.readers[signal] = func(time.Time) Observation { return n.allocatable(file, g) }
-		}
+		n.readers[signal] = func(time.Time) Observation { return n.groupAvailable(file, g, signal == AllocatableMemoryAvailable) }
 	}
 	return nil
 }
@@ -115,38 +112,25 @@ func (n *Node) near(available, capacity int64) bool {
 	})
 }
 
-// workingSetAvailable is memory.available of kubelet 1.37 (adjustForHugePages in
-// pkg/kubelet/server/stats/summary.go, makeMemoryAvailableSignalObservation in
-// pkg/kubelet/eviction): MemTotal, which is the root cgroup's limit, minus the working set
-// and huge pages. Percentages refer to the sum of that and the working set.
-func (n *Node) workingSetAvailable(file *kernelfile.File, root *memoryCgroup) Observation {
+// groupAvailable is what the use of a group leaves: to the kubepods cgroup of its limit, else
+// memory.available of kubelet 1.37 (adjustForHugePages in pkg/kubelet/server/stats/summary.go,
+// makeMemoryAvailableSignalObservation in pkg/kubelet/eviction): MemTotal, which is the root cgroup's
+// limit, minus the working set and huge pages. Percentages refer to the sum of that and the working set.
+func (n *Node) groupAvailable(file *kernelfile.File, g *memoryCgroup, limited bool) Observation {
 	read, err := n.readMeminfo(file)
 	if err != nil {
 		return unknown(err)
 	}
-	used, err := root.used(n.buffer)
+	used, err := g.used(n.buffer)
 	if err != nil {
 		return unknown(err)
 	}
-	available := read.total - used
-	if read.hugePages > 0 {
-		available = max(available-read.hugePages, 0)
-	}
-	return Observation{State: Known, Available: available, Capacity: available + used}
-}
-
-// allocatable reads allocatableMemory.available.
-func (n *Node) allocatable(file *kernelfile.File, kubepods *memoryCgroup) Observation {
-	read, err := n.readMeminfo(file)
-	if err != nil {
-		return unknown(err)
-	}
-	used, err := kubepods.used(n.buffer)
-	if err != nil {
-		return unknown(err)
-	}
-	limit, err := kubepods.limited(n.buffer)
 	capacity := read.total - read.hugePages
+	if !limited {
+		available := max(capacity-used, 0)
+		return Observation{State: Known, Available: available, Capacity: available + used}
+	}
+	limit, err := g.limited(n.buffer)
 	switch {
 	case err != nil:
 		return unknown(err)
