@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,13 +41,8 @@ func (c *EvictdConfiguration) Thresholds() []pressure.Threshold {
 	for i := range lines {
 		all = append(all, lines[i].Threshold)
 	}
-	slices.SortStableFunc(all, HardFirst)
+	slices.SortStableFunc(all, pressure.Threshold.Compare)
 	return all
-}
-
-// HardFirst orders thresholds by what is dealt with first.
-func HardFirst(a, b pressure.Threshold) int {
-	return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), cmp.Compare(a.Signal, b.Signal)) // "Hard" comes before "Soft"
 }
 
 // line is a threshold that is switched on, and the path of its field.

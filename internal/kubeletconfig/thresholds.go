@@ -68,7 +68,7 @@ func newConfiguration(c *kubelet.KubeletConfiguration, files []string) *Configur
 			k.Thresholds = append(k.Thresholds, t)
 		}
 	}
-	slices.SortStableFunc(k.Thresholds, config.HardFirst)
+	slices.SortStableFunc(k.Thresholds, pressure.Threshold.Compare)
 	return k
 }
 

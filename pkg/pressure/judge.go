@@ -57,7 +57,7 @@ type JudgeOptions struct {
 // NewJudge returns a judge that has seen nothing.
 func NewJudge(options JudgeOptions) *Judge {
 	ordered := slices.Clone(options.Thresholds)
-	slices.SortStableFunc(ordered, compare)
+	slices.SortStableFunc(ordered, Threshold.Compare)
 	j := &Judge{options: options}
 	for i := range ordered {
 		j.lines = append(j.lines, line{Threshold: ordered[i]})

@@ -77,14 +77,8 @@ func (t Threshold) String() string {
 	return fmt.Sprintf("%s<%s (%s)", t.Signal, t.Quantity, strings.ToLower(t.Kind()))
 }
 
-// compare orders thresholds by what must be handled first: hard before soft, then the order
+// Compare orders thresholds by what must be handled first: hard before soft, then the order
 // of the signals, then the shorter grace period.
-func compare(a, b Threshold) int {
-	if a.Hard != b.Hard {
-		if a.Hard {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.Grace, b.Grace))
+func (t Threshold) Compare(other Threshold) int {
+	return cmp.Or(cmp.Compare(t.Kind(), other.Kind()), cmp.Compare(t.Signal, other.Signal), cmp.Compare(t.Grace, other.Grace))
 }
