@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/evictd/evictd/internal/config"
 )
@@ -21,11 +22,11 @@ func newConfigCommand() *cobra.Command {
 
 func validateConfig(cmd *cobra.Command, args []string) error {
 	loaded, err := config.Load(args[0])
-	if invalid, found := errors.AsType[*config.InvalidError](err); found {
+	if invalid, found := errors.AsType[utilerrors.Aggregate](err); found {
 		// Each line is one fault and nothing else is printed, so that a script can count them and an editor
 		// can jump to the field.
-		for _, line := range invalid.Lines() {
-			cmd.PrintErrln(line)
+		for _, fault := range invalid.Errors() {
+			cmd.PrintErrln(fault)
 		}
 		return errReported
 	}

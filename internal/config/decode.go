@@ -62,7 +62,9 @@ func unfit(text []byte, err error) error {
 	if _, open := value.(json.Delim); open {
 		value, must = field.OmitValueType{}, must+", not an "+wrong.Value
 	}
-	return &InvalidError{Faults: field.ErrorList{field.TypeInvalid(path, value, must)}}
+	f := &faults{}
+	f.add(field.TypeInvalid(path, value, must))
+	return f.err()
 }
 
 // allowed says what a value of the type is in a file.

@@ -4,48 +4,31 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// InvalidError says that a file could be read as YAML and that its content is not
-// a valid configuration.
-type InvalidError struct {
-	// Faults holds every fault, at least one: first the unknown fields, then the values, each in an
-	// order that depends on the file alone. A value of the wrong type stands alone.
-	Faults field.ErrorList
-}
-
-// Error returns all faults on one line.
-func (e *InvalidError) Error() string {
-	return "invalid configuration: " + strings.Join(e.Lines(), "; ")
-}
-
-// Lines returns one line for each fault: the field's path, what is wrong, what to
-// do.
-func (e *InvalidError) Lines() []string {
-	lines := make([]string, 0, len(e.Faults))
-	for _, fault := range e.Faults {
-		lines = append(lines, wording.OneLine(fault.Error()))
-	}
-	return lines
-}
-
 // faults collects what is wrong with a configuration.
 type faults struct{ all field.ErrorList }
 
-// err returns nil, or an *[InvalidError] where there are faults.
+// err returns nil, or an error with every fault where there are some: first the unknown fields, then the
+// values, each in an order that depends on the file alone. A value of the wrong type stands alone.
 func (f *faults) err() error {
 	if len(f.all) == 0 {
 		return nil
 	}
-	return &InvalidError{Faults: f.all}
+	return fmt.Errorf("invalid configuration: %w", f.all.ToAggregate())
 }
 
-func (f *faults) add(all ...*field.Error) { f.all = append(f.all, all...) }
+// add adds faults, each of which is one line.
+func (f *faults) add(all ...*field.Error) {
+	for _, fault := range all {
+		fault.Field = wording.OneLine(fault.Field)
+	}
+	f.all = append(f.all, all...)
+}
 
 func (f *faults) invalid(path *field.Path, value any, detail string) {
 	f.add(field.Invalid(path, value, detail))

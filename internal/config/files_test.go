@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
 	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -34,10 +36,13 @@ func said(t *testing.T, file string) (all []string) {
 	if c == nil == (err == nil) {
 		t.Errorf("%q gives %v and %v", file, c, err)
 	}
-	var invalid *InvalidError
+	var invalid utilerrors.Aggregate
 	switch {
 	case errors.As(err, &invalid):
-		return prefixed("refused: ", invalid.Lines())
+		for _, fault := range invalid.Errors() {
+			all = append(all, "refused: "+fault.Error())
+		}
+		return all
 	case err != nil:
 		return prefixed("unreadable: ", []string{err.Error()})
 	}

@@ -21,8 +21,9 @@ import (
 const maxFileBytes = 1 << 20
 
 // Load returns the configuration in the file at path, completed by the defaults
-// and validated. An *[InvalidError] holds the faults of the content; any other
-// error says that the file could not be read or is not one YAML document.
+// and validated. An Aggregate of k8s.io/apimachinery/pkg/util/errors has the faults of
+// the content, one line each: the field's path, what is wrong, what to do. Any other error
+// says that the file could not be read or is not one YAML document.
 func Load(path string) (*EvictdConfiguration, error) {
 	data, err := read(path)
 	if err != nil {
@@ -62,8 +63,8 @@ func Parse(data []byte) (*EvictdConfiguration, error) {
 	}
 	c.complete()
 	f.validate(c)
-	if f.err() != nil {
-		return nil, f.err()
+	if err := f.err(); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

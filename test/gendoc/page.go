@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/template"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/config"
@@ -145,9 +146,13 @@ func short(duration string) string {
 // faults returns what `evictd config validate` says about a file.
 func faults(file string) (string, error) {
 	_, err := config.Parse([]byte(file))
-	invalid, found := errors.AsType[*config.InvalidError](err)
+	invalid, found := errors.AsType[utilerrors.Aggregate](err)
 	if !found {
 		return "", fmt.Errorf("the example was to have faults: %w", err)
 	}
-	return strings.Join(invalid.Lines(), "\n"), nil
+	lines := make([]string, 0, len(invalid.Errors()))
+	for _, fault := range invalid.Errors() {
+		lines = append(lines, fault.Error())
+	}
+	return strings.Join(lines, "\n"), nil
 }

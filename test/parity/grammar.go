@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 	"sigs.k8s.io/yaml"
 
@@ -61,7 +63,7 @@ func CompareGrammar(t *Thresholds) (*Verdict, error) {
 	v := &Verdict{Refused: map[Refusal]bool{}}
 	kubelets, kubeletErr := t.kubelet()
 	evictds, evictdErr := t.evictd()
-	var invalid *config.InvalidError
+	var invalid utilerrors.Aggregate
 	if evictdErr != nil && !errors.As(evictdErr, &invalid) {
 		return nil, fmt.Errorf("giving evictd the configuration: %w", evictdErr)
 	}
@@ -150,8 +152,9 @@ func quantityOf(value evictionapi.ThresholdValue, capacity int64) int64 {
 }
 
 // named checks that each of evictd's faults has a name.
-func (v *Verdict) named(refusals map[string][]Refusal, invalid *config.InvalidError) {
-	for _, fault := range invalid.Faults {
+func (v *Verdict) named(refusals map[string][]Refusal, invalid utilerrors.Aggregate) {
+	for _, err := range invalid.Errors() {
+		fault, _ := errors.AsType[*field.Error](err)
 		reasons := refusals[fault.Field]
 		if len(reasons) == 0 {
 			v.Unexplained = append(v.Unexplained, "only evictd refuses it: "+fault.Error())
