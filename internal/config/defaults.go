@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"maps"
-	"math"
 	"time"
 
 	"github.com/evictd/evictd/pkg/pressure"
@@ -13,10 +12,6 @@ import (
 // stallWindowDefault is the shortest window of the kernel's own triggers without
 // privileges, and long enough that one reclaim is no pressure.
 const stallWindowDefault = 2 * time.Second
-
-// unset marks a duration that the file does not have, where 0 is something that a
-// file may not say. No text of a duration means it.
-const unset = time.Duration(math.MinInt64)
 
 // Default returns the whole default configuration, a new one at each call. Its thresholds lie
 // before the kubelet's own defaults for Linux (memory.available 100Mi, of which it makes
@@ -75,7 +70,7 @@ func base() *EvictdConfiguration {
 	c := Default()
 	c.APIVersion, c.Kind = "", ""
 	c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = nil, nil, nil, nil
-	c.Sampling = Sampling{Duration{unset}, Duration{unset}}
+	c.Sampling = Sampling{}
 	return c
 }
 
@@ -96,20 +91,11 @@ func (c *EvictdConfiguration) complete() {
 	if len(c.Queues) == 0 {
 		c.Queues = nil // [] and nothing mean the same, and are written the same
 	}
-	c.Sampling.complete(&defaults.Sampling)
+	// The bound of sampling that the file left out gives way to the one that it has.
+	low, high := &c.Sampling.MinInterval.Duration, &c.Sampling.MaxInterval.Duration
+	*high = cmp.Or(*high, min(max(defaults.Sampling.MaxInterval.Duration, *low), maxIntervalHighest))
+	*low = cmp.Or(*low, max(min(defaults.Sampling.MinInterval.Duration, *high), minIntervalLowest))
 	c.completeThresholds(defaults)
-}
-
-// complete fills in the bound that the file left out; it gives way to the one that
-// the file has.
-func (s *Sampling) complete(defaults *Sampling) {
-	low, high := &s.MinInterval.Duration, &s.MaxInterval.Duration
-	if *high == unset {
-		*high = min(max(defaults.MaxInterval.Duration, *low), maxIntervalHighest)
-	}
-	if *low == unset {
-		*low = max(min(defaults.MinInterval.Duration, *high), minIntervalLowest)
-	}
 }
 
 // completeThresholds fills in the four eviction maps. They belong together: a

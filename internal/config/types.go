@@ -122,11 +122,11 @@ type MemoryStall struct {
 // Sampling bounds the time between two samples. The next one is due when the nearest threshold
 // could be reached at the fastest fill rate seen or assumed.
 type Sampling struct {
-	// Duration: the shortest time between two samples, at least 1ms. Unset means 10ms, or maxInterval
-	// if that is shorter.
+	// Duration: the shortest time between two samples, at least 1ms. Unset and `0s` mean 10ms, or
+	// maxInterval if that is shorter.
 	MinInterval Duration `json:"minInterval"`
-	// Duration: the longest time between two samples, at least minInterval and at most 10s. Unset
-	// means 1s, or minInterval if that is longer.
+	// Duration: the longest time between two samples, at least minInterval and at most 10s. Unset and
+	// `0s` mean 1s, or minInterval if that is longer.
 	MaxInterval Duration `json:"maxInterval"`
 }
 
