@@ -13,14 +13,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// The names of the four eviction maps, in paths and in sentences.
-const (
-	hardField    = "evictionHard"
-	softField    = "evictionSoft"
-	graceField   = "evictionSoftGracePeriod"
-	reclaimField = "evictionMinimumReclaim"
-)
-
 // The bounds of a stall's window. Within half a second a single reclaim is a stall;
 // a minute is what the signal of available memory is for.
 const (
@@ -53,72 +45,71 @@ type line struct {
 
 // lines returns every threshold that is switched on, and checks the fields that set them. Where there
 // are faults, what it returns is of no use.
-func (f *faults) lines(c *EvictdConfiguration) []line {
-	signals := map[string]settings{}
-	for mapName, texts := range map[string]map[string]string{
-		hardField: c.EvictionHard, softField: c.EvictionSoft, graceField: c.EvictionSoftGracePeriod, reclaimField: c.EvictionMinimumReclaim,
-	} {
-		for signal, text := range texts {
-			if signals[signal] == nil {
-				signals[signal] = settings{}
-			}
-			signals[signal][mapName] = text
-		}
+func (f *faults) lines(c *EvictdConfiguration) (lines []line) {
+	signals := map[string]string{}
+	for _, texts := range []map[string]string{c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim} {
+		maps.Copy(signals, texts)
 	}
-	var lines []line
 	for _, signal := range slices.Sorted(maps.Keys(signals)) {
-		lines = append(lines, f.linesOf(signal, signals[signal])...)
+		lines = append(lines, f.linesOf(signal, c)...)
 	}
 	return append(lines, f.stall(c)...)
 }
 
-// settings is what the eviction maps have for one signal, by the name of the map.
-type settings map[string]string
-
-func (s settings) has(mapName string) bool {
-	_, found := s[mapName]
-	return found
+// setting is what one of the four eviction maps has for a signal.
+type setting struct {
+	path *field.Path
+	text string
+	set  bool
 }
 
 // linesOf checks what the four maps have for one signal.
-func (f *faults) linesOf(name string, s settings) (lines []line) {
+func (f *faults) linesOf(name string, c *EvictdConfiguration) (lines []line) {
+	in := func(mapName string, texts map[string]string) setting {
+		text, set := texts[name]
+		return setting{field.NewPath(mapName).Key(name), text, set}
+	}
+	hard, soft := in("evictionHard", c.EvictionHard), in("evictionSoft", c.EvictionSoft)
+	grace, reclaim := in("evictionSoftGracePeriod", c.EvictionSoftGracePeriod), in("evictionMinimumReclaim", c.EvictionMinimumReclaim)
 	signal, err := usable(name)
 	if err != nil {
-		for _, mapName := range slices.Sorted(maps.Keys(s)) {
-			f.invalid(field.NewPath(mapName).Key(name), s[mapName], err.Error())
+		for _, s := range []setting{hard, soft, grace, reclaim} {
+			if s.set {
+				f.invalid(s.path, s.text, err.Error())
+			}
 		}
 		return nil
 	}
-	hard, soft := f.quantity(name, hardField, s, ParseThreshold), f.quantity(name, softField, s, ParseThreshold)
-	grace := f.grace(field.NewPath(graceField).Key(name), s)
-	reclaim := f.quantity(name, reclaimField, s, parseReclaim)
-	add := func(mapName string, q pressure.Quantity, grace time.Duration) {
-		if !q.IsZero() {
+	minimum := f.quantity(reclaim, parseReclaim)
+	add := func(s setting, grace time.Duration) {
+		if q := f.quantity(s, ParseThreshold); !q.IsZero() {
 			// A soft threshold without a grace period is a hard one
 			// (isHardEvictionThreshold, pkg/kubelet/eviction/helpers.go).
-			t := pressure.Threshold{Signal: signal, Quantity: q, Written: s[mapName], MinReclaim: reclaim, Hard: grace == 0, Grace: grace}
-			lines = append(lines, line{t, field.NewPath(mapName).Key(name)})
+			t := pressure.Threshold{Signal: signal, Quantity: q, Written: s.text, MinReclaim: minimum, Hard: grace == 0, Grace: grace}
+			lines = append(lines, line{t, s.path})
 		}
 	}
-	add(hardField, hard, 0)
-	add(softField, soft, grace)
-	if isShare(s[hardField]) == isShare(s[softField]) && len(lines) == 2 && soft.Of(largest) <= hard.Of(largest) {
-		f.invalid(lines[1].path, s[softField], fmt.Sprintf(
-			"must be above the hard threshold %s of the same signal, which acts first otherwise: raise it or remove it", s[hardField]))
+	add(hard, 0)
+	add(soft, f.grace(soft, grace))
+	if len(lines) == 2 && isShare(hard.text) == isShare(soft.text) && lines[1].Quantity.Of(largest) <= lines[0].Quantity.Of(largest) {
+		f.invalid(soft.path, soft.text, fmt.Sprintf(
+			"must be above the hard threshold %s of the same signal, which acts first otherwise: raise it or remove it", hard.text))
 	}
-	f.reclaimEnds(field.NewPath(reclaimField).Key(name), s, lines)
+	if reclaim.set && !hard.set && !soft.set {
+		f.invalid(reclaim.path, reclaim.text, "has no threshold: add one to evictionHard or evictionSoft, or remove this")
+	}
+	f.reclaimEnds(reclaim, lines)
 	return lines
 }
 
-// quantity returns what one of the maps has for a signal; 0 where it has nothing, nothing that can be
-// read, or what switches a threshold off.
-func (f *faults) quantity(signal, mapName string, s settings, parse func(string) (pressure.Quantity, error)) pressure.Quantity {
-	if !s.has(mapName) {
+// quantity returns what a setting means; 0 where it is not set, cannot be read or switches a threshold off.
+func (f *faults) quantity(s setting, parse func(string) (pressure.Quantity, error)) pressure.Quantity {
+	if !s.set {
 		return pressure.Quantity{}
 	}
-	q, err := parse(s[mapName])
+	q, err := parse(s.text)
 	if err != nil {
-		f.invalid(field.NewPath(mapName).Key(signal), s[mapName], err.Error())
+		f.invalid(s.path, s.text, err.Error())
 	}
 	return q
 }
@@ -149,35 +140,29 @@ func usableSignals() (names []string) {
 }
 
 // grace returns the grace period of a soft threshold, and checks that the two come as a pair.
-func (f *faults) grace(path *field.Path, s settings) time.Duration {
-	if !s.has(graceField) {
-		off := s[softField] == "0%" || s[softField] == "100%"
-		if s.has(softField) && !off {
-			f.add(field.Required(path, "the soft threshold of this signal needs a grace period: add one"))
-		}
-		return 0
-	}
-	grace, err := time.ParseDuration(s[graceField])
+func (f *faults) grace(soft, grace setting) time.Duration {
+	off := !soft.set || soft.text == "0%" || soft.text == "100%"
+	d, err := time.ParseDuration(grace.text)
 	switch {
+	case !grace.set && !off:
+		f.add(field.Required(grace.path, "the soft threshold of this signal needs a grace period: add one"))
+	case !grace.set:
 	case err != nil:
-		f.invalid(path, s[graceField], mustBeDuration)
-	case grace < 0:
-		f.invalid(path, s[graceField], "must not be negative")
-	case !s.has(softField):
-		f.invalid(path, s[graceField], "has no soft threshold: add one to evictionSoft or remove this")
+		f.invalid(grace.path, grace.text, mustBeDuration)
+	case d < 0:
+		f.invalid(grace.path, grace.text, "must not be negative")
+	case !soft.set:
+		f.invalid(grace.path, grace.text, "has no soft threshold: add one to evictionSoft or remove this")
 	}
-	return grace
+	return d
 }
 
-// reclaimEnds refuses a minimum reclaim that could never matter, and one that is the whole node on
-// top of a threshold: such a pressure would never be over.
-func (f *faults) reclaimEnds(path *field.Path, s settings, lines []line) {
-	if s.has(reclaimField) && !s.has(hardField) && !s.has(softField) {
-		f.invalid(path, s[reclaimField], "has no threshold: add one to evictionHard or evictionSoft, or remove this")
-	}
+// reclaimEnds refuses a minimum reclaim that is the whole node on top of a threshold: such a pressure would
+// never be over.
+func (f *faults) reclaimEnds(reclaim setting, lines []line) {
 	for i := range lines {
-		if part := share(s[reclaimField]); part > 0 && part < 1 && isShare(lines[i].Written) && part+share(lines[i].Written) >= 1 {
-			f.invalid(path, s[reclaimField], fmt.Sprintf(
+		if part := share(reclaim.text); part > 0 && part < 1 && isShare(lines[i].Written) && part+share(lines[i].Written) >= 1 {
+			f.invalid(reclaim.path, reclaim.text, fmt.Sprintf(
 				"must be less than 100%% together with %s %s, or a pressure would never be over", lines[i].path.Root(), lines[i].Written))
 		}
 	}

@@ -62,8 +62,8 @@ func hardWarnings(lines []line) []string {
 	case slices.ContainsFunc(lines, func(l line) bool { return l.Hard }):
 		return nil
 	case len(lines) == 0:
-		return []string{hardField + ": there is no threshold at all: evictd evicts no pod"}
+		return []string{"evictionHard: there is no threshold at all: evictd evicts no pod"}
 	default:
-		return []string{hardField + ": there is no hard threshold: however fast the node runs out, pods are evicted after a grace period only, or by the kubelet"}
+		return []string{"evictionHard: there is no hard threshold: however fast the node runs out, pods are evicted after a grace period only, or by the kubelet"}
 	}
 }
