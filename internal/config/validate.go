@@ -27,7 +27,8 @@ const walkCoresLowest = 0.01
 
 // validate checks every block, nearly in the order of the fields of EvictdConfiguration.
 func (f *faults) validate(c *EvictdConfiguration) {
-	f.header(c.APIVersion, c.Kind)
+	oneOf(f, field.NewPath("apiVersion"), c.APIVersion, APIVersion)
+	oneOf(f, field.NewPath("kind"), c.Kind, Kind)
 	f.lines(c)
 	f.gracePeriods(c)
 	oneOf(f, field.NewPath("memoryAvailable"), c.MemoryAvailable, pressure.Kernel, pressure.WorkingSet)
@@ -37,11 +38,6 @@ func (f *faults) validate(c *EvictdConfiguration) {
 	f.queues(field.NewPath("queues"), c.Queues, nil, 1)
 	f.limits(field.NewPath("limits"), &c.Limits)
 	f.disk(field.NewPath("disk"), c)
-}
-
-func (f *faults) header(apiVersion, kind string) {
-	oneOf(f, field.NewPath("apiVersion"), apiVersion, APIVersion)
-	oneOf(f, field.NewPath("kind"), kind, Kind)
 }
 
 func (f *faults) gracePeriods(c *EvictdConfiguration) {
@@ -88,10 +84,6 @@ func (f *faults) disk(path *field.Path, c *EvictdConfiguration) {
 
 // WalkCores returns disk.cpu in cores; 0 where it is no amount.
 func (c *EvictdConfiguration) WalkCores() float64 {
-	cpu, err := quantityOf(c.Disk.CPU)
-	if err != nil {
-		return 0
-	}
-	const thousandths = 1000
-	return float64(cpu.MilliValue()) / thousandths
+	cpu, _ := quantityOf(c.Disk.CPU)
+	return cpu.AsApproximateFloat64()
 }
