@@ -1,9 +1,7 @@
 package config
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,7 +29,7 @@ func Watch(
 	ctx context.Context, path string, inForce *EvictdConfiguration,
 	apply func(*EvictdConfiguration) error, refused func(error),
 ) error {
-	f := &follower{path: path, fault: errors.New("not read yet"), inForce: inForce, apply: apply, refused: refused}
+	f := &follower{path: path, inForce: inForce, apply: apply, refused: refused}
 	wait.UntilWithContext(ctx, f.look, poll)
 	return nil
 }
@@ -42,9 +40,8 @@ type follower struct {
 	apply   func(*EvictdConfiguration) error
 	refused func(error)
 
-	content []byte // by the last poll
-	fault   error  // why the last poll could not read it
-	judged  bool   // nothing is to be done until another content or fault is found
+	seen    string // by the last poll: the content, and why it could not be read
+	judged  bool   // nothing is to be done until something else is seen
 	failed  string // the fault last reported; empty once a file was good
 	inForce *EvictdConfiguration
 }
@@ -52,19 +49,19 @@ type follower struct {
 // look reads the file, and reports what it says if that is new and lasts.
 func (f *follower) look(context.Context) {
 	content, fault := read(f.path)
-	switch {
-	case !bytes.Equal(content, f.content) || fmt.Sprint(fault) != fmt.Sprint(f.fault):
-		f.content, f.fault, f.judged = content, fault, false
+	switch seen := fmt.Sprintf("%s %v", content, fault); {
+	case seen != f.seen:
+		f.seen, f.judged = seen, false
 	case !f.judged:
-		f.judged = f.judge()
+		f.judged = f.judge(content, fault)
 	}
 }
 
 // judge reports what was found, and returns false where it is to be tried again.
-func (f *follower) judge() bool {
-	c, err := (*EvictdConfiguration)(nil), f.fault
+func (f *follower) judge(content []byte, err error) bool {
+	var c *EvictdConfiguration
 	if err == nil {
-		c, err = Parse(f.content)
+		c, err = Parse(content)
 	}
 	switch {
 	case err != nil:
