@@ -10,8 +10,11 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// faults collects what is wrong with a configuration.
-type faults struct{ all field.ErrorList }
+// faults collects what is wrong with a configuration, and the keys of the labels that it names.
+type faults struct {
+	all       field.ErrorList
+	labelKeys []string
+}
 
 // err returns nil, or an error with every fault where there are some: first the unknown fields, then the
 // values, each in an order that depends on the file alone. A value of the wrong type stands alone.

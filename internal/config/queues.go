@@ -41,7 +41,8 @@ func (f *faults) queues(path *field.Path, queues []Queue, above []string, level 
 		q, at := &queues[i], path.Index(i)
 		f.queueName(at.Child("name"), q.Name, names)
 		f.namespacePatterns(at.Child("namespaces"), q.Namespaces, above, taken)
-		one, inherited := f.queue(at, q), above
+		selected, inherited := f.selector(at.Child("podSelector"), q.PodSelector), above
+		one := f.queue(at, q, selected)
 		if len(q.Namespaces) > 0 {
 			inherited = q.Namespaces
 		}
@@ -49,28 +50,22 @@ func (f *faults) queues(path *field.Path, queues []Queue, above []string, level 
 		if one.Queues, takes = f.queues(at.Child("queues"), q.Queues, inherited, level+1); len(q.Namespaces) > 0 {
 			takes = q.Namespaces
 		}
-		if ranked = append(ranked, one); !byLabels(q) {
+		if ranked = append(ranked, one); selected == nil {
 			taken = append(taken, takes...)
 		}
 	}
 	return ranked, taken
 }
 
-// byLabels reports whether labels choose among the pods of the queue's namespaces.
-func byLabels(q *Queue) bool {
-	return q.PodSelector != nil && len(q.PodSelector.MatchLabels)+len(q.PodSelector.MatchExpressions) > 0
-}
-
-// queue returns one queue without those below, and checks what chooses and ranks its pods. What is not valid
-// means the default.
-func (f *faults) queue(path *field.Path, q *Queue) rank.Queue {
-	selected := f.selector(path.Child("podSelector"), q.PodSelector)
+// queue returns one queue without those below, and checks what chooses and ranks its pods. Selected is nil where
+// labels do not choose among those of its namespaces. What is not valid means the default.
+func (f *faults) queue(path *field.Path, q *Queue, selected func(map[string]string) bool) rank.Queue {
 	if len(q.Namespaces) == 0 && selected == nil && len(q.Queues) == 0 {
 		f.add(field.Required(path, "holds no pod: set namespaces or podSelector, or queues below"))
 	}
 	ranked := rank.Queue{
 		Name:             q.Name,
-		Holds:            both(among(q.Namespaces), selected),
+		Holds:            holds(q.Namespaces, selected),
 		GuaranteedMemory: f.guaranteed(path.Child("guaranteed"), q.Guaranteed),
 	}
 	f.properties(path.Child("properties"), q.Properties, &ranked)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,36 +30,10 @@ func (c *EvictdConfiguration) Rules() rank.Rules {
 
 // LabelKeys returns the keys of the labels that selectors name; not nil.
 func (c *EvictdConfiguration) LabelKeys() []string {
-	keys := []string{}
-	for _, selector := range append(selectorsOf(c.Queues), &c.Protect.PodSelector) {
-		keys = slices.AppendSeq(keys, maps.Keys(selector.MatchLabels))
-		for i := range selector.MatchExpressions {
-			keys = append(keys, selector.MatchExpressions[i].Key)
-		}
-	}
-	return keys
-}
-
-func selectorsOf(queues []Queue) (selectors []*metav1.LabelSelector) {
-	for i := range queues {
-		if queues[i].PodSelector != nil {
-			selectors = append(selectors, queues[i].PodSelector)
-		}
-		selectors = append(selectors, selectorsOf(queues[i].Queues)...)
-	}
-	return selectors
-}
-
-// among returns the function that says whether a namespace is one of the patterns; nil
-// where there are none.
-func among(patterns []string) func(namespace string) bool {
-	if len(patterns) == 0 {
-		return nil
-	}
-	patterns = slices.Clone(patterns)
-	return func(namespace string) bool {
-		return slices.ContainsFunc(patterns, func(pattern string) bool { return covers(pattern, namespace) })
-	}
+	f := &faults{labelKeys: []string{}}
+	f.queues(nil, c.Queues, nil, 1)
+	f.selector(nil, &c.Protect.PodSelector)
+	return f.labelKeys
 }
 
 // selector returns the function that says whether a selector matches labels, and checks the selector.
@@ -74,16 +47,22 @@ func (f *faults) selector(path *field.Path, selector *metav1.LabelSelector) func
 	if err != nil { // it did not validate
 		matcher = labels.Everything()
 	}
+	requirements, _ := matcher.Requirements()
+	for i := range requirements {
+		f.labelKeys = append(f.labelKeys, requirements[i].Key())
+	}
 	return func(podLabels map[string]string) bool { return matcher.Matches(labels.Set(podLabels)) }
 }
 
-// both returns the function that says whether a queue has a pod of that namespace and those labels.
-// A nil function is true for all; it is nil where both are, as the queues below say it then.
-func both(named func(string) bool, selected func(map[string]string) bool) func(string, map[string]string) bool {
-	if named == nil && selected == nil {
+// holds returns the function that says whether a queue has a pod of that namespace and those labels. It is nil
+// where the queues below it say it.
+func holds(patterns []string, selected func(map[string]string) bool) func(string, map[string]string) bool {
+	if len(patterns) == 0 && selected == nil {
 		return nil
 	}
+	patterns = slices.Clone(patterns)
 	return func(namespace string, podLabels map[string]string) bool {
-		return (named == nil || named(namespace)) && (selected == nil || selected(podLabels))
+		named := len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool { return covers(pattern, namespace) })
+		return named && (selected == nil || selected(podLabels))
 	}
 }
