@@ -21,7 +21,7 @@ func ReclaimableARC(hostRoot string) (int64, error) {
 		return 0, nil
 	}
 	figure := func(name string) int64 {
-		n, fault := kernelfile.KStat(content, name)
+		n, fault := kernelfile.Stat(content, fmt.Sprintf("%-31s 4    ", name)) // a name, its type and the figure
 		err = cmp.Or(err, fault)
 		return n
 	}

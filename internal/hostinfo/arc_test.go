@@ -29,7 +29,7 @@ func TestReclaimableARC(t *testing.T) {
 		"no more than to c_min":   {strings.Replace(arcstats, "34359738368", "2147483649", 1), 1, ""},
 		"it is below c_min":       {strings.Replace(arcstats, "34359738368", "5", 1), 0, ""},
 		"a line is missing":       {strings.Replace(arcstats, "c_min ", "x ", 1), 0, `no line "c_min`},
-		"a figure that is no one": {strings.Replace(arcstats, "34359738368", "lots", 1), 0, `line "size "`},
+		"a figure that is no one": {strings.Replace(arcstats, "34359738368", "lots", 1), 0, `line "size `},
 	} {
 		root := t.TempDir()
 		if test.text != "" {

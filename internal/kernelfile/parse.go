@@ -4,63 +4,41 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
+	"strconv"
 )
 
 // Faults of a file's content.
 var (
-	// ErrNoNumber: no digit is where a number should be.
+	// ErrNoNumber: something else is where a number should be.
 	ErrNoNumber = errors.New("no number where one should be")
 	// ErrOverflow: the number is more than an int64 holds, or than any machine has.
 	ErrOverflow = errors.New("the number is too large")
 	// ErrTruncated: the last line may have been cut off in a number.
 	ErrTruncated = errors.New("the last line has no end")
-	// ErrTrailing: something follows the number.
-	ErrTrailing = errors.New("more than a number")
 )
 
 // most is more than any machine has of anything, so that no sum of figures overflows.
 const most = 1 << 56
 
-// leading reads the decimal digits that text starts with and returns what follows them. There is no sign:
-// nothing that is read here can be negative.
-func leading(text []byte) (n int64, rest []byte, err error) {
-	i := 0
-	for ; i < len(text) && '0' <= text[i] && text[i] <= '9'; i++ {
-		digit := int64(text[i] - '0')
-		if n > (math.MaxInt64-digit)/10 {
-			return 0, nil, ErrOverflow
-		}
-		n = n*10 + digit
-	}
-	if i == 0 {
-		return 0, nil, ErrNoNumber
-	}
-	return n, text[i:], nil
-}
-
-// number reads a text that is one number.
+// number reads a text that is one number. There is no sign: nothing that is read here can be negative.
 func number(text []byte) (int64, error) {
-	n, rest, err := leading(text)
-	if err == nil && len(rest) > 0 {
-		return 0, ErrTrailing
+	n, err := strconv.ParseUint(string(text), 10, 63) // which allocates nothing for a number
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, ErrOverflow
+	case err != nil:
+		return 0, ErrNoNumber
 	}
-	return n, err
+	return int64(n), nil //nolint:gosec // it has 63 bits
 }
 
 // Number reads a file that holds one number and the end of its line.
 func Number(content []byte) (int64, error) {
-	line, rest, ended := bytes.Cut(content, []byte("\n"))
-	n, err := number(line)
-	switch {
-	case err != nil:
-		return 0, err
-	case !ended:
+	line, ended := bytes.CutSuffix(content, []byte("\n"))
+	if !ended {
 		return 0, ErrTruncated
-	case len(rest) > 0:
-		return 0, ErrTrailing
 	}
-	return n, nil
+	return number(line)
 }
 
 // line returns what follows key on the first line that starts with it; nil where there is none. The last
@@ -99,23 +77,15 @@ func figure(content []byte, key string, parse func(rest []byte) (int64, error)) 
 // the space.
 func Stat(content []byte, key string) (int64, error) { return figure(content, key, number) }
 
-// KStat returns one figure of a file of ZFS, whose lines are written "size    4    34359738368": a name, its
-// type, and the figure.
-func KStat(content []byte, name string) (int64, error) {
-	return figure(content, name+" ", func(rest []byte) (int64, error) {
-		_, value, _ := bytes.Cut(bytes.TrimSpace(rest), []byte(" "))
-		return number(bytes.TrimSpace(value))
-	})
-}
-
 // Meminfo returns one figure of /proc/meminfo in bytes. Lines are written
 // "MemTotal:       24684096 kB" (fs/proc/meminfo.c), where kB means 1024 bytes.
 func Meminfo(content []byte, key string) (int64, error) {
 	return figure(content, key, func(rest []byte) (int64, error) {
-		n, unit, err := leading(bytes.TrimLeft(rest, " "))
-		if err == nil && string(unit) != " kB" {
-			err = fmt.Errorf("the unit is %q instead of kB", clip(unit))
+		text, found := bytes.CutSuffix(rest, []byte(" kB"))
+		if !found {
+			return 0, fmt.Errorf("it ends in %q instead of kB", clip(rest))
 		}
+		n, err := number(bytes.TrimLeft(text, " "))
 		return min(n, most>>9) << 10, err // no overflow, and still too large
 	})
 }
