@@ -13,7 +13,7 @@ import (
 // twice. All of it is known, or none: then it is nil, and the fault is reported.
 func (r *Reader) Memory() decide.Breakdown {
 	const most = 16 << 10 // more than the file has, in bytes
-	file := kernelfile.New(r.path("proc/meminfo"))
+	file := kernelfile.File{Path: r.path("proc/meminfo")}
 	defer file.Close()
 	used, err := kernelfile.Parse(&file, make([]byte, most), breakdown)
 	if err != nil {

@@ -3,8 +3,8 @@
 // error that says which and where.
 //
 //	buffer := make([]byte, 128)
-//	file := kernelfile.New("/sys/fs/cgroup/kubepods.slice/pids.current")
-//	tasks, err := file.Number(buffer)
+//	file := kernelfile.File{Path: "/sys/fs/cgroup/kubepods.slice/pids.current"}
+//	tasks, err := kernelfile.Parse(&file, buffer, kernelfile.Number)
 //
 // Reading allocates nothing. [HierarchyOf] says which version of cgroups a node has. The package is the
 // one thing that pkg/pressure and pkg/usage share.
@@ -30,16 +30,12 @@ var (
 // kernel renders such a file anew for it, so a reading is never a mixture of two
 // moments. It is for one goroutine.
 type File struct {
-	path string
+	// Path is where the first read opens it.
+	Path string
+
 	fd   int
 	open bool
 }
-
-// New opens nothing; the first read does.
-func New(path string) File { return File{path: path} }
-
-// Path returns the file's path.
-func (f *File) Path() string { return f.path }
 
 // Read returns the whole file, in buffer, which must be larger than the file can
 // be. A file that fails is opened once more: it may have been mounted, or its cgroup
@@ -51,13 +47,10 @@ func (f *File) Read(buffer []byte) ([]byte, error) {
 		content, err = f.readOnce(buffer)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", f.path, err)
+		return nil, fmt.Errorf("reading %s: %w", f.Path, err)
 	}
 	return content, nil
 }
-
-// Number reads a file that holds one number; see [Number].
-func (f *File) Number(buffer []byte) (int64, error) { return Parse(f, buffer, Number) }
 
 // Parse reads a file into the buffer and takes a figure from it. The error names the path.
 func Parse[T any](f *File, buffer []byte, parse func(content []byte) (T, error)) (figure T, err error) {
@@ -66,14 +59,14 @@ func Parse[T any](f *File, buffer []byte, parse func(content []byte) (T, error))
 		return figure, err
 	}
 	if figure, err = parse(content); err != nil {
-		return *new(T), fmt.Errorf("reading %s: %w", f.path, err)
+		return *new(T), fmt.Errorf("reading %s: %w", f.Path, err)
 	}
 	return figure, nil
 }
 
 func (f *File) readOnce(buffer []byte) (_ []byte, err error) {
 	if !f.open {
-		f.fd, err = unix.Open(f.path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) // or a FIFO in its place would hang
+		f.fd, err = unix.Open(f.Path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) // or a FIFO in its place would hang
 		if err != nil {
 			return nil, err
 		}

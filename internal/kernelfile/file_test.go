@@ -37,13 +37,13 @@ func TestFileNumber(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := New(write(t, tc.content))
+			file := File{Path: write(t, tc.content)}
 			defer file.Close()
-			got, err := file.Number(make([]byte, 16))
+			got, err := Parse(&file, make([]byte, 16), Number)
 			if got != tc.want || !errors.Is(err, tc.wantErr) {
-				t.Errorf("Number() = %d, %v; want %d, %v", got, err, tc.want, tc.wantErr)
+				t.Errorf("Parse() = %d, %v; want %d, %v", got, err, tc.want, tc.wantErr)
 			}
-			if err != nil && !strings.Contains(err.Error(), file.Path()) {
+			if err != nil && !strings.Contains(err.Error(), file.Path) {
 				t.Errorf("the error %q does not say which file", err)
 			}
 		})
@@ -63,7 +63,7 @@ func TestFileFaults(t *testing.T) {
 		dir:                           unix.EISDIR,
 		filepath.Join(dir, "no file"): unix.ENOENT,
 	} {
-		file := New(path)
+		file := File{Path: path}
 		if content, err := file.Read(make([]byte, 16)); content != nil || !errors.Is(err, want) {
 			t.Errorf("Read() of %s = %q, %v; want %v", path, content, err, want)
 		}
@@ -78,7 +78,7 @@ func TestFileFaults(t *testing.T) {
 func TestFileSeesChanges(t *testing.T) {
 	t.Parallel()
 	path := write(t, "1\n")
-	file := New(path)
+	file := File{Path: path}
 	defer file.Close()
 	for _, want := range []string{"1\n", "22\n", "3\n"} {
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
@@ -94,7 +94,7 @@ func TestFileSeesChanges(t *testing.T) {
 // so a mount that was made anew costs no reading.
 func TestFileOpensAgain(t *testing.T) {
 	t.Parallel()
-	file := New(write(t, "7\n"))
+	file := File{Path: write(t, "7\n")}
 	defer file.Close()
 	if _, err := file.Read(make([]byte, 16)); err != nil {
 		t.Fatal(err)
@@ -107,18 +107,18 @@ func TestFileOpensAgain(t *testing.T) {
 	if err := unix.Dup3(int(dir.Fd()), file.fd, unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := file.Number(make([]byte, 16)); err != nil || got != 7 {
-		t.Errorf("Number() = %d, %v", got, err)
+	if got, err := Parse(&file, make([]byte, 16), Number); err != nil || got != 7 {
+		t.Errorf("Parse() = %d, %v", got, err)
 	}
 }
 
 func TestReadAllocatesNothing(t *testing.T) {
-	file := New(write(t, "7\n"))
+	file := File{Path: write(t, "7\n")}
 	defer file.Close()
 	buffer := make([]byte, 16)
 	var fault error
 	allocations := testing.AllocsPerRun(100, func() {
-		if _, err := file.Number(buffer); err != nil {
+		if _, err := Parse(&file, buffer, Number); err != nil {
 			fault = err
 		}
 	})

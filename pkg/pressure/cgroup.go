@@ -42,18 +42,17 @@ func findMemoryCgroup(mount, group string, definition MemoryDefinition) (*memory
 	if h.Unified {
 		usage, limit = "memory.current", "memory.max"
 	}
-	file := func(name string) kernelfile.File { return kernelfile.New(filepath.Join(h.Memory, g.group, name)) }
-	g.stat, g.usage, g.limit = file("memory.stat"), file(usage), file(limit)
+	path := func(name string) string { return filepath.Join(h.Memory, g.group, name) }
+	g.stat.Path, g.usage.Path, g.limit.Path = path("memory.stat"), path(usage), path(limit)
 	switch {
 	case definition != WorkingSet && h.Unified:
 		g.reclaimable = append(g.reclaimable, kernelfile.ActiveFile, kernelfile.SlabReclaimable)
 	case definition != WorkingSet:
-		kernel := file("memory.kmem.usage_in_bytes")
-		g.kernel, g.reclaimable = &kernel, append(g.reclaimable, kernelfile.ActiveFile)
+		g.kernel, g.reclaimable = &kernelfile.File{Path: path("memory.kmem.usage_in_bytes")}, append(g.reclaimable, kernelfile.ActiveFile)
 	case h.Unified && g.group == "/":
 		// The real root has no memory.current, unlike that of a namespace. There the kubelet takes anonymous
 		// memory and page cache for its usage (opencontainers/cgroups fs2/memory.go, rootStatsFromMeminfo).
-		if _, err = os.Stat(g.usage.Path()); errors.Is(err, os.ErrNotExist) {
+		if _, err = os.Stat(g.usage.Path); errors.Is(err, os.ErrNotExist) {
 			g.uses, err = []kernelfile.Figure{kernelfile.Anonymous, kernelfile.PageCache}, nil
 		}
 	}
@@ -89,11 +88,11 @@ func (g *memoryCgroup) read(buffer []byte) (usage, reclaimable int64, err error)
 	})
 	usage, reclaimable = sums[0], sums[1]
 	if err == nil && len(g.uses) == 0 {
-		usage, err = g.usage.Number(buffer)
+		usage, err = kernelfile.Parse(&g.usage, buffer, kernelfile.Number)
 	}
 	if err == nil && g.kernel != nil {
 		var kernel int64
-		kernel, err = g.kernel.Number(buffer)
+		kernel, err = kernelfile.Parse(g.kernel, buffer, kernelfile.Number)
 		reclaimable += kernel
 	}
 	return usage, reclaimable, err

@@ -92,7 +92,7 @@ func (n *Node) kernelAvailable(file *kernelfile.File) Observation {
 		fault = fmt.Errorf("MemAvailable %d is above MemTotal without huge pages, %d", available, capacity)
 	}
 	if fault != nil {
-		return unknown(fmt.Errorf("reading %s: %w", file.Path(), fault))
+		return unknown(fmt.Errorf("reading %s: %w", file.Path, fault))
 	}
 	if n.near(available, capacity) {
 		free, err := n.options.readCPULists(&n.zoneinfo)

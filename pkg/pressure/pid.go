@@ -60,9 +60,9 @@ func (n *Node) pids(loadavg *kernelfile.File, limits ...*kernelfile.File) Observ
 	}
 	smallest := int64(math.MaxInt64)
 	for _, file := range limits {
-		limit, err := file.Number(n.buffer)
+		limit, err := kernelfile.Parse(file, n.buffer, kernelfile.Number)
 		if err == nil && limit == 0 {
-			err = fmt.Errorf("reading %s: the limit is 0", file.Path())
+			err = fmt.Errorf("reading %s: the limit is 0", file.Path)
 		}
 		if err != nil {
 			return unknown(err)

@@ -127,9 +127,9 @@ func (n *Node) wants(signals ...Signal) bool {
 
 // file returns a file of the host, which stays open until Close.
 func (n *Node) file(path string) *kernelfile.File {
-	file := kernelfile.New(n.options.host(path))
-	n.files = append(n.files, &file)
-	return &file
+	file := &kernelfile.File{Path: n.options.host(path)}
+	n.files = append(n.files, file)
+	return file
 }
 
 // Sample reads the node. The caller takes now just before: the reading is never older than

@@ -96,7 +96,7 @@ func (s *stallSource) note(p stallPoint) error {
 		grown, elapsed := p.total-s.points[n-1].total, p.at.Sub(s.points[n-1].at)
 		if grown > (elapsed + stallSlack).Microseconds() {
 			s.points = nil
-			return fmt.Errorf("reading %s: the total grew by %v in %v", s.file.Path(), time.Duration(min(grown, math.MaxInt64/1000))*time.Microsecond, elapsed)
+			return fmt.Errorf("reading %s: the total grew by %v in %v", s.file.Path, time.Duration(min(grown, math.MaxInt64/1000))*time.Microsecond, elapsed)
 		}
 		if grown < 0 {
 			s.points = nil

@@ -16,7 +16,7 @@ func (t *Tree) memory(p *podFiles) (stat kernelfile.MemoryStat, usage int64, err
 	if stat, err = t.memoryStat(&p.stat); err != nil {
 		return stat, 0, err
 	}
-	usage, err = p.usage.Number(t.content)
+	usage, err = kernelfile.Parse(&p.usage, t.content, kernelfile.Number)
 	off := abs(usage - stat.Accounted())
 	if err != nil || usage == 0 || off <= outdated {
 		return stat, usage, err
@@ -40,7 +40,7 @@ func (t *Tree) memoryStat(file *kernelfile.File) (kernelfile.MemoryStat, error) 
 func (t *Tree) containers(p *podFiles) (sum *kernelfile.MemoryStat, err error) {
 	names, err := subdirectories(p.dir)
 	for _, name := range names {
-		file := kernelfile.New(filepath.Join(p.dir, name, "memory.stat"))
+		file := kernelfile.File{Path: filepath.Join(p.dir, name, "memory.stat")}
 		stat, fault := t.memoryStat(&file)
 		file.Close()
 		switch {

@@ -116,7 +116,7 @@ func (t *Tree) hitsOf(dir string) (int64, error) {
 
 // figure opens a file of a group, takes one figure from it and closes it.
 func (t *Tree) figure(dir, name string, parse func([]byte) (int64, error)) (int64, error) {
-	file := kernelfile.New(filepath.Join(dir, name))
+	file := kernelfile.File{Path: filepath.Join(dir, name)}
 	defer file.Close()
 	return kernelfile.Parse(&file, t.content, parse)
 }

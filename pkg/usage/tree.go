@@ -223,12 +223,12 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 		return Pod{}, err
 	}
 	if err = pod.take(&stat, usage); err != nil {
-		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path(), err)
+		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path, err)
 	}
 	if t.hierarchy.PIDs == "" {
 		return pod, nil
 	}
-	pod.Tasks, err = p.pids.Number(t.content)
+	pod.Tasks, err = kernelfile.Parse(&p.pids, t.content, kernelfile.Number)
 	switch {
 	case err == nil:
 		pod.TasksKnown = true
@@ -287,9 +287,9 @@ func (t *Tree) newPod(c *class, name string) *podFiles {
 	return &podFiles{
 		uid:   c.uid(name),
 		dir:   dir,
-		stat:  kernelfile.New(filepath.Join(dir, "memory.stat")),
-		usage: kernelfile.New(filepath.Join(dir, usage)),
-		pids:  kernelfile.New(filepath.Join(t.hierarchy.PIDs, below, "pids.current")),
+		stat:  kernelfile.File{Path: filepath.Join(dir, "memory.stat")},
+		usage: kernelfile.File{Path: filepath.Join(dir, usage)},
+		pids:  kernelfile.File{Path: filepath.Join(t.hierarchy.PIDs, below, "pids.current")},
 		round: t.round,
 	}
 }
