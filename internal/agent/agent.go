@@ -75,9 +75,7 @@ func (a *Agent) adopt(policy Policy) {
 	a.policy = policy
 	a.putActing(policy.Acting(), "the configuration changed")
 	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
-	a.judge = pressure.NewJudge(pressure.JudgeOptions{
-		Thresholds: policy.Thresholds, Transition: policy.Transition,
-	})
+	a.judge = pressure.NewJudge(policy.Thresholds, policy.Transition)
 	a.pacer = pressure.NewPacer(policy.Pacing, policy.Thresholds)
 	a.watched = time.Now()
 }

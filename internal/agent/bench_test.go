@@ -218,7 +218,7 @@ func BenchmarkTickWaitsFinishedPods(b *testing.B) {
 	a := newBenchAgent(b, n)
 	b.ReportAllocs()
 	for b.Loop() {
-		a.judge = pressure.NewJudge(pressure.JudgeOptions{Thresholds: a.policy.Thresholds}) // the clock begins anew
+		a.judge = pressure.NewJudge(a.policy.Thresholds, 0) // the clock begins anew
 		a.tick(b.Context())
 	}
 	if a.planned != nil || decidedBy(a) == 0 {

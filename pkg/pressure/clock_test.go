@@ -23,10 +23,8 @@ func TestClockSteps(t *testing.T) {
 	}
 	n := mustOpen(t, Options{Signals: []Signal{MemoryAvailable}}, kernel())
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
-		judge := NewJudge(JudgeOptions{
-			// Met from the start, by whatever is available.
-			Thresholds: []Threshold{softMemory(1<<60, 10*time.Minute), hardMemory(1)},
-		})
+		// Met from the start, by whatever is available.
+		judge := NewJudge([]Threshold{softMemory(1<<60, 10*time.Minute), hardMemory(1)}, 0)
 		pacer := NewPacer(Pacing{Min: 10 * time.Millisecond, Max: time.Second}, []Threshold{hardMemory(1)})
 		first := n.Sample(time.Now())
 		judge.Judge(&first)

@@ -29,9 +29,9 @@ func ExampleNode() {
 		return
 	}
 	defer node.Close()
-	judge := pressure.NewJudge(pressure.JudgeOptions{Thresholds: []pressure.Threshold{
+	judge := pressure.NewJudge([]pressure.Threshold{
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(1 << 30), Hard: true},
-	}})
+	}, 0)
 	sample := node.Sample(time.Now())
 	verdict := judge.Judge(&sample)
 	for _, p := range verdict.Pressures {
@@ -43,9 +43,9 @@ func ExampleNode() {
 
 // A signal that cannot be read is unknown, which is not pressure and never zero.
 func ExampleJudge() {
-	judge := pressure.NewJudge(pressure.JudgeOptions{Thresholds: []pressure.Threshold{
+	judge := pressure.NewJudge([]pressure.Threshold{
 		{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(0.1), Hard: true},
-	}})
+	}, 0)
 	sample := pressure.Sample{Time: time.Unix(1700000000, 0)}
 	sample.Observations[pressure.PIDAvailable] = pressure.Observation{State: pressure.Known, Available: 3000, Capacity: 32768}
 	fmt.Println(len(judge.Judge(&sample).Pressures), "pressure")

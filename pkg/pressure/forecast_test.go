@@ -18,7 +18,7 @@ func follow(j *Judge, every, during time.Duration, available func(at time.Durati
 }
 
 func watching() *Judge {
-	return NewJudge(JudgeOptions{Thresholds: []Threshold{hardMemory(gibibyte), softMemory(4*gibibyte, 30*time.Second)}})
+	return NewJudge([]Threshold{hardMemory(gibibyte), softMemory(4*gibibyte, 30*time.Second)}, 0)
 }
 
 // falling returns a function that falls from so many MiB, by rate MiB a second between two moments.
@@ -140,7 +140,7 @@ func TestForecastIsUnknownWithoutReadings(t *testing.T) {
 	if f := j.Judge(memoryBytes(5*time.Minute, 7*gibibyte)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
 		t.Errorf("a forecast from readings a minute old: %+v", f)
 	}
-	soft := NewJudge(JudgeOptions{Thresholds: []Threshold{softMemory(4*gibibyte, time.Second)}})
+	soft := NewJudge([]Threshold{softMemory(4*gibibyte, time.Second)}, 0)
 	if f := follow(soft, 100*time.Millisecond, time.Second, fall); f != (Forecast{}) {
 		t.Errorf("a forecast without a hard threshold: %+v", f)
 	}

@@ -5,11 +5,6 @@ import (
 	"time"
 )
 
-// missesSurvived is how many consecutive unknown readings a threshold's timer and minimum
-// reclaim survive. The kubelet discards both at the first one, so that a single failed read
-// restarts a soft grace period.
-const missesSurvived = 1
-
 // phase is the state of a threshold.
 //
 //	calm ──met──▶ waiting ──grace over──▶ holding ──above line + minimum reclaim──▶ calm
@@ -30,35 +25,27 @@ type line struct {
 	Threshold
 	phase  phase
 	since  time.Time // first met without a break; meaningless when calm
-	misses int       // unknown readings in a row
+	missed bool      // the last reading was unknown
 }
 
 // Judge turns samples into verdicts. Like the kubelet, it remembers since when a threshold
 // has been met, and which thresholds have not yet regained their minimum reclaim. It is not
 // safe for concurrent use.
 type Judge struct {
-	lines     []line
-	options   JudgeOptions
-	trends    [SignalCount]trend
-	hardLines [SignalCount]*Threshold // nil for a signal without one
-	last      time.Time
-	lastMet   [SignalCount]time.Time
+	lines      []line
+	transition time.Duration
+	trends     [SignalCount]trend
+	hardLines  [SignalCount]*Threshold // nil for a signal without one
+	last       time.Time
+	lastMet    [SignalCount]time.Time
 }
 
-// JudgeOptions say how samples are judged.
-type JudgeOptions struct {
-	// Thresholds are the lines.
-	Thresholds []Threshold
-	// Transition is how long a signal stays reported as under pressure after its
-	// last threshold was met; 0 reports only the moment.
-	Transition time.Duration
-}
-
-// NewJudge returns a judge that has seen nothing.
-func NewJudge(options JudgeOptions) *Judge {
-	ordered := slices.Clone(options.Thresholds)
+// NewJudge returns a judge that has seen nothing. Transition is how long a signal stays reported as under
+// pressure after its last threshold was met; 0 reports only the moment.
+func NewJudge(thresholds []Threshold, transition time.Duration) *Judge {
+	ordered := slices.Clone(thresholds)
 	slices.SortStableFunc(ordered, Threshold.Compare)
-	j := &Judge{options: options}
+	j := &Judge{transition: transition}
 	for i := range ordered {
 		j.lines = append(j.lines, line{Threshold: ordered[i]})
 		// A stall is measured over a sliding window: it has no trend.
@@ -81,7 +68,7 @@ func (j *Judge) Judge(sample *Sample) Verdict {
 		j.judgeLine(&j.lines[i], sample, &verdict)
 	}
 	for signal, met := range j.lastMet {
-		verdict.Under[signal] = !met.IsZero() && (met.Equal(j.last) || j.last.Sub(met) < j.options.Transition)
+		verdict.Under[signal] = !met.IsZero() && (met.Equal(j.last) || j.last.Sub(met) < j.transition)
 	}
 	return verdict
 }
@@ -105,13 +92,19 @@ func (j *Judge) judgeLine(l *line, sample *Sample, verdict *Verdict) {
 	seen := sample.Of(l.Signal)
 	switch seen.State {
 	case Unknown:
-		l.miss()
+		// The threshold survives one such reading. The kubelet discards its timer and minimum reclaim at the first
+		// one, so that a single failed read restarts a soft grace period. The next resets it here too, which can
+		// delay an eviction but never hasten one.
+		if l.missed {
+			l.phase = calm
+		}
+		l.missed = true
 		if !slices.Contains(verdict.Unknown, l.Signal) {
 			verdict.Unknown = append(verdict.Unknown, l.Signal)
 		}
 		return
 	case Absent:
-		l.phase, l.misses = calm, 0
+		l.phase, l.missed = calm, false
 		return
 	case Known:
 	}
@@ -130,18 +123,9 @@ func (j *Judge) judgeLine(l *line, sample *Sample, verdict *Verdict) {
 	j.lastMet[l.Signal] = sample.Time
 }
 
-// miss records an unknown reading: the first one is tolerated, the next resets the
-// threshold. That can delay an eviction but never hasten one.
-func (l *line) miss() {
-	l.misses++
-	if l.misses > missesSurvived {
-		l.phase = calm
-	}
-}
-
 // advance moves the threshold to its next phase.
 func (l *line) advance(p *Pressure) {
-	l.misses = 0
+	l.missed = false
 	met := p.Observed.Available < p.Line
 	switch {
 	case l.phase == holding:

@@ -87,7 +87,7 @@ func TestJudge(t *testing.T) {
 			[]Threshold{{Signal: NodeFSInodesFree, Quantity: Absolute(100), Hard: true}}, []step{{0, 0, ""}},
 		},
 	} {
-		judge := NewJudge(JudgeOptions{Thresholds: test.thresholds})
+		judge := NewJudge(test.thresholds, 0)
 		for _, step := range test.steps {
 			at := time.Duration(step.at * float64(time.Second))
 			sample := memoryAt(at, step.available)
@@ -108,7 +108,7 @@ func TestInvariant01UnknownIsNeverPressure(t *testing.T) {
 	for _, s := range Signals() {
 		thresholds = append(thresholds, Threshold{Signal: s, Quantity: Absolute(1 << 40), Hard: true})
 	}
-	judge := NewJudge(JudgeOptions{Thresholds: thresholds, Transition: time.Minute})
+	judge := NewJudge(thresholds, time.Minute)
 	var nothingFilledIn Sample
 	nothingFilledIn.Time = moment(0)
 	verdict := judge.Judge(&nothingFilledIn)
@@ -128,7 +128,7 @@ func TestInvariant01UnknownIsNeverPressure(t *testing.T) {
 
 func TestUnderOutlivesTheLastMetByTheTransitionPeriod(t *testing.T) {
 	t.Parallel()
-	judge := NewJudge(JudgeOptions{Thresholds: []Threshold{hardMemory(100)}, Transition: time.Minute})
+	judge := NewJudge([]Threshold{hardMemory(100)}, time.Minute)
 	for _, step := range []struct {
 		at, available int64
 		under         bool
@@ -142,9 +142,7 @@ func TestUnderOutlivesTheLastMetByTheTransitionPeriod(t *testing.T) {
 
 func TestPressureFigures(t *testing.T) {
 	t.Parallel()
-	judge := NewJudge(JudgeOptions{Thresholds: []Threshold{{
-		Signal: MemoryAvailable, Quantity: Fraction(0.1), Hard: true, MinReclaim: Fraction(0.05),
-	}}})
+	judge := NewJudge([]Threshold{{Signal: MemoryAvailable, Quantity: Fraction(0.1), Hard: true, MinReclaim: Fraction(0.05)}}, 0)
 	verdict := judge.Judge(memoryAt(0, 90))
 	if len(verdict.Pressures) != 1 {
 		t.Fatalf("pressures = %v, want one", verdict.Pressures)
@@ -156,9 +154,7 @@ func TestPressureFigures(t *testing.T) {
 }
 
 func BenchmarkJudge(b *testing.B) {
-	judge := NewJudge(JudgeOptions{
-		Thresholds: []Threshold{softMemory(200, time.Second), hardMemory(100)}, Transition: time.Minute,
-	})
+	judge := NewJudge([]Threshold{softMemory(200, time.Second), hardMemory(100)}, time.Minute)
 	sample := memoryAt(0, 150)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -71,20 +71,13 @@ func (p *Pacer) within(amount, rate float64) time.Duration {
 
 // learn keeps the fastest fill rate of each signal and lets it fade.
 func (p *Pacer) learn(sample *Sample) {
-	elapsed := sample.Time.Sub(p.previous.Time)
-	if p.previous.Time.IsZero() || elapsed <= 0 {
-		p.previous = *sample
-		return
-	}
-	fade := max(0, 1-elapsed.Seconds()/rateMemory.Seconds())
+	elapsed := max(0, sample.Time.Sub(p.previous.Time))
 	for s := range signalCount {
-		p.seen[s] *= fade
+		p.seen[s] *= max(0, 1-elapsed.Seconds()/rateMemory.Seconds())
 		before, now := p.previous.Of(s), sample.Of(s)
-		if before.State != Known || now.State != Known {
-			continue
+		if before.State == Known && now.State == Known && elapsed > 0 {
+			p.seen[s] = max(p.seen[s], float64(before.Available-now.Available)/elapsed.Seconds())
 		}
-		used := float64(before.Available - now.Available)
-		p.seen[s] = max(p.seen[s], used/elapsed.Seconds())
 	}
 	p.previous = *sample
 }

@@ -52,7 +52,7 @@ func TestEveryStateIsReachedAndLeft(t *testing.T) {
 	seen := [2]map[string]bool{{}, {}}
 	var walk func(row []input)
 	walk = func(row []input) {
-		judge, at := NewJudge(JudgeOptions{Thresholds: thresholds}), time.Hour
+		judge, at := NewJudge(thresholds, 0), time.Hour
 		var before [2]phase
 		for _, next := range row {
 			before = [2]phase{judge.lines[0].phase, judge.lines[1].phase}

@@ -151,9 +151,7 @@ func (n *realNode) available(definition pressure.MemoryDefinition) (node, alloca
 
 // hardBelow returns a judge of one hard threshold.
 func hardBelow(signal pressure.Signal, line int64) *pressure.Judge {
-	return pressure.NewJudge(pressure.JudgeOptions{
-		Thresholds: []pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(line), Hard: true}},
-	})
+	return pressure.NewJudge([]pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(line), Hard: true}}, 0)
 }
 
 // judged fails the test unless the judge finds, or does not find, pressure in the sample.

@@ -85,9 +85,7 @@ func newNode(state *State, ranker Ranker) (*node, error) {
 // judge returns evictd's verdict at each reading. It uses the given thresholds; adapt may
 // change each sample.
 func (n *node) judge(thresholds []pressure.Threshold, adapt func(*pressure.Sample)) []pressure.Verdict {
-	judge := pressure.NewJudge(pressure.JudgeOptions{
-		Thresholds: thresholds, Transition: n.state.Thresholds.Transition,
-	})
+	judge := pressure.NewJudge(thresholds, n.state.Thresholds.Transition)
 	now := start()
 	verdicts := make([]pressure.Verdict, 0, len(n.state.Readings))
 	for i := range n.state.Readings {
