@@ -97,35 +97,27 @@ func (n *Node) findFilesystems() error {
 	if !images && !n.wants(NodeFSAvailable, NodeFSInodesFree) {
 		return nil
 	}
-	nodefs, imageDir, err := n.directories()
+	nodefs, err := n.find(kubeletDir)
 	if err != nil {
-		return fmt.Errorf("preparing %w", err)
+		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
 	}
 	n.nodefs = newProbe(nodefs, n.sys)
 	n.imagefs, n.probes = n.nodefs, []*probe{n.nodefs}
-	if imageDir != "" && images {
-		// Also when both are one filesystem now: another one may be mounted there later.
-		n.imagefs = newProbe(imageDir, n.sys)
-		n.probes = append(n.probes, n.imagefs)
-	}
-	return nil
-}
-
-// directories returns where evictd sees the kubelet's directory and that of the images, "" where there is
-// none.
-func (n *Node) directories() (nodefs, images string, err error) {
-	if nodefs, err = n.find(kubeletDir); err != nil {
-		return "", "", fmt.Errorf("nodefs: the kubelet's root directory: %w", err)
+	if !images {
+		return nil
 	}
 	for _, dir := range imageDirs() {
-		if images, err = n.find(dir); !errors.Is(err, os.ErrNotExist) {
-			break
+		switch path, err := n.find(dir); {
+		case err == nil:
+			// Also when both are one filesystem now: another one may be mounted there later.
+			n.imagefs = newProbe(path, n.sys)
+			n.probes = append(n.probes, n.imagefs)
+			return nil
+		case !errors.Is(err, os.ErrNotExist):
+			return fmt.Errorf("preparing imagefs: %w", err)
 		}
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", "", fmt.Errorf("imagefs: %w", err)
-	}
-	return nodefs, images, nil
+	return nil
 }
 
 // find returns where evictd sees a directory of the host; "" with an error.
