@@ -44,14 +44,24 @@ type probeAnswer struct {
 	err error
 }
 
-func newProbe(path string, sys system) *probe {
-	return &probe{path: path, answer: make(chan probeAnswer, 1), ask: func() probeAnswer {
-		fs, err := sys.statfs(path)
+// newProbe prepares to read the filesystem of a directory of the host, which must exist.
+func (n *Node) newProbe(dir string) (*probe, error) {
+	path, err := resolve(n.options.HostRoot, dir)
+	if err == nil {
+		_, err = n.sys.device(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &probe{path: path, answer: make(chan probeAnswer, 1), ask: func() probeAnswer {
+		fs, err := n.sys.statfs(path)
 		if err == nil {
-			fs.device, err = sys.device(path)
+			fs.device, err = n.sys.device(path)
 		}
 		return probeAnswer{fs, err}
 	}}
+	n.probes = append(n.probes, p)
+	return p, nil
 }
 
 // start begins a read, unless a late one is still running. It discards a late answer: the
@@ -97,39 +107,23 @@ func (n *Node) findFilesystems() error {
 	if !images && !n.wants(NodeFSAvailable, NodeFSInodesFree) {
 		return nil
 	}
-	nodefs, err := n.find(kubeletDir)
-	if err != nil {
+	var err error
+	if n.nodefs, err = n.newProbe(kubeletDir); err != nil {
 		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
 	}
-	n.nodefs = newProbe(nodefs, n.sys)
-	n.imagefs, n.probes = n.nodefs, []*probe{n.nodefs}
-	if !images {
+	if n.imagefs = n.nodefs; !images {
 		return nil
 	}
 	for _, dir := range imageDirs() {
-		switch path, err := n.find(dir); {
+		switch own, err := n.newProbe(dir); {
 		case err == nil:
-			// Also when both are one filesystem now: another one may be mounted there later.
-			n.imagefs = newProbe(path, n.sys)
-			n.probes = append(n.probes, n.imagefs)
+			n.imagefs = own // also when both are one filesystem now: another one may be mounted there later
 			return nil
 		case !errors.Is(err, os.ErrNotExist):
 			return fmt.Errorf("preparing imagefs: %w", err)
 		}
 	}
 	return nil
-}
-
-// find returns where evictd sees a directory of the host; "" with an error.
-func (n *Node) find(dir string) (string, error) {
-	path, err := resolve(n.options.HostRoot, dir)
-	if err == nil {
-		_, err = n.sys.device(path)
-	}
-	if err != nil {
-		return "", err
-	}
-	return path, nil
 }
 
 // probe returns what reads the filesystem of a signal; nil for other signals and those that were not
