@@ -122,20 +122,11 @@ func StallTotal(content []byte, kind string) (int64, error) {
 // fourth of the five fields of /proc/loadavg, "3.45 2.43 1.14 5/102 15213".
 // Threads count, as in the kubelet's pid.available.
 func Tasks(content []byte) (int64, error) {
-	line, ended := bytes.CutSuffix(content, []byte("\n"))
-	if !ended {
-		return 0, ErrTruncated
-	}
-	rest, space := line, []byte(" ")
-	for range 3 {
-		_, rest, _ = bytes.Cut(rest, space)
-	}
-	fourth, _, _ := bytes.Cut(rest, space)
-	running, all, _ := bytes.Cut(fourth, []byte("/"))
-	_, err := number(running)
-	total, fault := number(all)
-	if err != nil || fault != nil || total == 0 || bytes.Count(line, space) != 4 {
-		return 0, fmt.Errorf("it is %q instead of five fields, the fourth of them runnable/total", clip(line))
+	_, rest, _ := bytes.Cut(content, []byte("/"))
+	all, _, ended := bytes.Cut(rest, []byte(" "))
+	total, err := number(all)
+	if err != nil || !ended || total == 0 {
+		return 0, fmt.Errorf("it is %q instead of five fields, the fourth of them runnable/total", clip(content))
 	}
 	return total, nil
 }

@@ -123,14 +123,13 @@ func TestTasks(t *testing.T) {
 	t.Parallel()
 	tests := map[string]parsed{
 		"as the kernel writes it": {content: loadavgText, want: 1020},
-		"no end":                  {content: strings.TrimSpace(loadavgText), wantErr: "no end"},
-		"empty":                   {content: "", wantErr: "no end"},
+		"cut off behind it":       {content: "3.45 2.43 1.14 5/1020 ", want: 1020},
+		"cut off at its end":      {content: "3.45 2.43 1.14 5/1020", wantErr: "instead of five fields"},
+		"empty":                   {content: "", wantErr: "instead of five fields"},
 		"only an end":             {content: "\n", wantErr: "instead of five fields"},
 		"cut off in the number":   {content: "3.45 2.43 1.14 5/10\n", wantErr: "instead of five fields"},
-		"a field more":            {content: "3.45 2.43 1.14 5/10 7 8\n", wantErr: "instead of five fields"},
 		"no slash":                {content: "3.45 2.43 1.14 51020 15213\n", wantErr: "runnable/total"},
 		"no total":                {content: "3.45 2.43 1.14 5/ 15213\n", wantErr: "runnable/total"},
-		"no runnable":             {content: "3.45 2.43 1.14 /5 15213\n", wantErr: "runnable/total"},
 		"no tasks at all":         {content: "3.45 2.43 1.14 0/0 15213\n", wantErr: "runnable/total"},
 		"negative":                {content: "3.45 2.43 1.14 5/-1020 15213\n", wantErr: "runnable/total"},
 		"rubbish after the total": {content: "3.45 2.43 1.14 5/10x 15213\n", wantErr: "runnable/total"},
