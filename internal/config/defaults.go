@@ -69,7 +69,7 @@ func Default() *EvictdConfiguration {
 func base() *EvictdConfiguration {
 	c := Default()
 	c.APIVersion, c.Kind = "", ""
-	c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = nil, nil, nil, nil
+	c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod = nil, nil, nil
 	c.Sampling = Sampling{}
 	return c
 }
@@ -78,18 +78,13 @@ func base() *EvictdConfiguration {
 // file does not have, or has as null.
 func (c *EvictdConfiguration) complete() {
 	defaults := Default()
-	if c.EvictionPressureTransitionPeriod.Duration == 0 {
-		c.EvictionPressureTransitionPeriod = defaults.EvictionPressureTransitionPeriod
-	}
+	c.EvictionPressureTransitionPeriod = cmp.Or(c.EvictionPressureTransitionPeriod, defaults.EvictionPressureTransitionPeriod)
 	if c.Protect.Namespaces == nil {
 		c.Protect.Namespaces = defaults.Protect.Namespaces
 	}
 	if c.MemoryStall != nil {
 		c.MemoryStall.Type = cmp.Or(c.MemoryStall.Type, StallFull)
 		c.MemoryStall.Window = cmp.Or(c.MemoryStall.Window, Duration{stallWindowDefault})
-	}
-	if len(c.Queues) == 0 {
-		c.Queues = nil // [] and nothing mean the same, and are written the same
 	}
 	// The bound of sampling that the file left out gives way to the one that it has.
 	low, high := &c.Sampling.MinInterval.Duration, &c.Sampling.MaxInterval.Duration
@@ -98,7 +93,7 @@ func (c *EvictdConfiguration) complete() {
 	c.completeThresholds(defaults)
 }
 
-// completeThresholds fills in the four eviction maps. They belong together: a
+// completeThresholds fills in the maps of thresholds. They belong together: a
 // default beside values of the user's could contradict them, so there are soft
 // thresholds by default only where all thresholds are the defaults.
 // Hard ones stand in for a missing evictionHard as in the kubelet.
@@ -116,9 +111,6 @@ func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) 
 	// keep theirs; otherwise the default would make the file invalid.
 	maps.Copy(defaults.EvictionSoftGracePeriod, c.EvictionSoftGracePeriod)
 	c.EvictionSoftGracePeriod = defaults.EvictionSoftGracePeriod
-	if c.EvictionMinimumReclaim == nil {
-		c.EvictionMinimumReclaim = defaults.EvictionMinimumReclaim
-	}
 }
 
 // hardBelow returns the default hard thresholds without those that might act

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 )
 
@@ -102,7 +103,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v, reading back:\n%s", err, written)
 		}
-		if diff := cmp.Diff(c, again, emptySelectors()); diff != "" {
+		if diff := cmp.Diff(c, again, emptySelectors(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("read back (-want +got):\n%s", diff)
 		}
 		if c.Thresholds() == nil {
