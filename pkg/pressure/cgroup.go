@@ -64,18 +64,6 @@ func findMemoryCgroup(mount, group string, definition MemoryDefinition) (*memory
 
 // used returns what the group uses in bytes, never negative. Each of its files is read into the buffer.
 func (g *memoryCgroup) used(buffer []byte) (int64, error) {
-	usage, reclaimable, err := g.read(buffer)
-	if err == nil && usage == 0 {
-		err = errors.New("it uses 0 bytes, which is no reading")
-	}
-	if err != nil {
-		return 0, fmt.Errorf("reading the memory of cgroup %s: %w", g.group, err)
-	}
-	return max(usage-reclaimable, 0), nil
-}
-
-// read returns the usage, and what of it does not count.
-func (g *memoryCgroup) read(buffer []byte) (usage, reclaimable int64, err error) {
 	sums, err := kernelfile.Parse(&g.stat, buffer, func(content []byte) (sums [2]int64, err error) {
 		stat, err := kernelfile.ParseMemoryStat(content, g.unified)
 		if err == nil {
@@ -86,16 +74,20 @@ func (g *memoryCgroup) read(buffer []byte) (usage, reclaimable int64, err error)
 		}
 		return sums, err
 	})
-	usage, reclaimable = sums[0], sums[1]
+	usage, reclaimable, kernel := sums[0], sums[1], int64(0)
 	if err == nil && len(g.uses) == 0 {
 		usage, err = kernelfile.Parse(&g.usage, buffer, kernelfile.Number)
 	}
 	if err == nil && g.kernel != nil {
-		var kernel int64
 		kernel, err = kernelfile.Parse(g.kernel, buffer, kernelfile.Number)
-		reclaimable += kernel
 	}
-	return usage, reclaimable, err
+	if err == nil && usage == 0 {
+		err = errors.New("it uses 0 bytes, which is no reading")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of cgroup %s: %w", g.group, err)
+	}
+	return max(usage-reclaimable-kernel, 0), nil
 }
 
 // limited returns the group's limit in bytes; above unlimitedAbove where there is none.
