@@ -52,8 +52,8 @@ func TestMemoryStat(t *testing.T) {
 		"negative":            {content: "anon -1\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "no number"},
 		"overflow":            {content: "anon 1\nshmem 9223372036854775808\ninactive_file 3\n", unified: true, wantErr: "too large"},
 		"more than there is":  {content: "anon 1\nshmem 9223372036854775807\ninactive_file 3\n", unified: true, wantErr: "too large"},
-		"two numbers":         {content: "anon 1 2\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "more than a number"},
-		"NUL byte":            {content: "anon 1\x00\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "more than a number"},
+		"two numbers":         {content: "anon 1 2\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "no number"},
+		"NUL byte":            {content: "anon 1\x00\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "no number"},
 	}
 	for name, tc := range tests {
 		got, err := sums(tc.content, tc.unified)

@@ -91,7 +91,7 @@ func TestCgroup2MemoryHog(t *testing.T) {
 			sample := n.sample(definition)
 			fell := before[definition] - sample.Of(pressure.MemoryAvailable).Available
 			about(t, fmt.Sprintf("memory.available (%s) fell by", definition), fell, took, nodeSlack)
-			judged(t, definition.String(), judge, sample, took > line)
+			judged(t, string(definition), judge, sample, took > line)
 		}
 	}
 	if _, err := fmt.Fprintf(hog.orders, "anonymous %d\n", 2*step); err != nil {
@@ -107,7 +107,7 @@ func TestCgroup2MemoryHog(t *testing.T) {
 		sample := n.sample(definition)
 		differs := sample.Of(pressure.MemoryAvailable).Available - before[definition]
 		about(t, fmt.Sprintf("memory.available (%s) after its end differs by", definition), differs, 0, nodeSlack)
-		judged(t, definition.String(), judge, sample, false)
+		judged(t, string(definition), judge, sample, false)
 	}
 }
 
