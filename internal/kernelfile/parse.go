@@ -29,7 +29,7 @@ func number(text []byte) (int64, error) {
 	case err != nil:
 		return 0, ErrNoNumber
 	}
-	return int64(n), nil //nolint:gosec // it has 63 bits
+	return int64(n), nil
 }
 
 // Number reads a file that holds one number and the end of its line.
