@@ -52,7 +52,7 @@ func TestTaintOverlay(t *testing.T) {
 	f := evictdtest.NewAccount(t) // not parallel: account, role and policies are the cluster's
 	bounded := eventually.Bounded(t)
 	settled := func(k *taint.Keeper, w taint.Wanted) error {
-		k.Want(w)
+		k.Want(w) //nolint:contextcheck // an attempt outlives the look at the node that wants it
 		return k.Settled(bounded)
 	}
 	memory := taint.Wanted{Pressures: taint.Memory}

@@ -169,19 +169,19 @@ func (v *Verdict) named(refusals map[string][]Refusal, invalid utilerrors.Aggreg
 // docs/configuration.md, not evictd's code.
 func (t *Thresholds) refusals() map[string][]Refusal {
 	all := map[string][]Refusal{}
-	add := func(holds bool, field, signal string, reason Refusal) {
+	add := func(holds bool, of, signal string, reason Refusal) {
 		if holds {
-			path := field + "[" + signal + "]"
+			path := of + "[" + signal + "]"
 			all[path] = append(all[path], reason)
 		}
 	}
-	for field, texts := range map[string]map[string]string{
+	for of, texts := range map[string]map[string]string{
 		"evictionHard": t.Hard, "evictionSoft": t.Soft, "evictionSoftGracePeriod": t.Grace, "evictionMinimumReclaim": t.Reclaim,
 	} {
 		for signal, text := range texts {
-			add(strings.HasPrefix(signal, "containerfs."), field, signal, ContainerFS)
-			for _, reason := range refusedText(text, field) {
-				add(true, field, signal, reason)
+			add(strings.HasPrefix(signal, "containerfs."), of, signal, ContainerFS)
+			for _, reason := range refusedText(text, of) {
+				add(true, of, signal, reason)
 			}
 		}
 	}
@@ -211,11 +211,11 @@ func share(text string) (float32, bool) {
 }
 
 // refusedText returns why a single value is rejected.
-func refusedText(text, field string) []Refusal {
-	if field == "evictionSoftGracePeriod" {
+func refusedText(text, of string) []Refusal {
+	if of == "evictionSoftGracePeriod" {
 		return nil
 	}
-	threshold := field != "evictionMinimumReclaim"
+	threshold := of != "evictionMinimumReclaim"
 	part, percent := share(text)
 	var reasons []Refusal
 	add := func(holds bool, reason Refusal) {
