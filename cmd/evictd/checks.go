@@ -79,9 +79,12 @@ func (d *daemon) checkAtStart(ctx context.Context) error {
 func (d *daemon) check(ctx context.Context, parts checks.Part) {
 	limited, cancel := context.WithTimeout(ctx, checksTimeout)
 	defer cancel()
-	in := d.flags.inputs(d.inForce.Load(), d.host)
-	in.Refused = d.idles() // the configuration in force is none of the file's then
-	d.recorder.KubeletThresholds(in.NoKubelet == nil, in.Compared)
+	c := d.inForce.Load()
+	in := d.flags.inputs(c, d.host)
+	in.Refused = d.idles()     // the configuration in force is none of the file's then
+	if c == d.inForce.Load() { // else the check after the edit has its own
+		d.recorder.KubeletThresholds(in.NoKubelet == nil, in.Compared)
+	}
 	results := checks.Run(limited, in, parts)
 	if ctx.Err() != nil {
 		return

@@ -63,16 +63,23 @@ func (h *host) openSampler(c *config.EvictdConfiguration, wait time.Duration, si
 func (h *host) kubeletGap() func(now time.Time) int64 {
 	var bytes int64
 	var last time.Time
-	node, err := pressure.Open(pressure.Options{
-		HostRoot: h.flags.hostRoot, Signals: []pressure.Signal{pressure.MemoryAvailable, pressure.KubeletMemoryAvailable},
-		// The kubelet's measure counts the kernel's per-CPU lists as available, far from a threshold too.
-		Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(1)}},
-	})
+	var node *pressure.Node // nil until it could be opened
 	return func(now time.Time) int64 {
-		if age := now.Sub(last); err != nil || age >= 0 && age < time.Second {
+		if age := now.Sub(last); age >= 0 && age < time.Second {
 			return bytes
 		}
 		bytes, last = 0, now
+		if node == nil {
+			opened, err := pressure.Open(pressure.Options{
+				HostRoot: h.flags.hostRoot, Signals: []pressure.Signal{pressure.MemoryAvailable, pressure.KubeletMemoryAvailable},
+				// The kubelet's measure counts the kernel's per-CPU lists as available, far from a threshold too.
+				Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(1)}},
+			})
+			if err != nil {
+				return 0
+			}
+			node = opened
+		}
 		sample := node.Sample(now)
 		ours, theirs := sample.Of(pressure.MemoryAvailable), sample.Of(pressure.KubeletMemoryAvailable)
 		if ours.State == pressure.Known && theirs.State == pressure.Known {

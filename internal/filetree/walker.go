@@ -15,7 +15,7 @@ import (
 const (
 	// listingSize holds about two thousand names.
 	listingSize = 64 << 10
-	// breath is how many files are looked at between two looks at the clock.
+	// breath is how many files are looked at between two pauses.
 	breath = 128
 )
 
@@ -175,12 +175,12 @@ func (w *walker) readSome(ctx context.Context, dir int) (whole bool) {
 	return false
 }
 
-// breathe pauses now and then, and reports whether the walk goes on.
+// breathe pauses now and then, and reports whether the walk goes on: on a slow disk a hundred files take longer than
+// a task may be late.
 func (w *walker) breathe(ctx context.Context) bool {
-	if w.steps++; w.steps%breath != 0 {
-		return true
+	if w.steps++; w.steps%breath == 0 {
+		w.pause(ctx)
 	}
-	w.pause(ctx)
 	return ctx.Err() == nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,5 +119,8 @@ func mergeDropIns(base *kubelet.KubeletConfiguration, dir string) (merged *kubel
 		return nil, nil, fmt.Errorf("merging the kubelet's drop-ins: %w", err)
 	}
 	merged = &kubelet.KubeletConfiguration{}
-	return merged, names, kjson.UnmarshalCaseSensitivePreserveInts(text, merged)
+	if err = kjson.UnmarshalCaseSensitivePreserveInts(text, merged); err != nil {
+		return nil, nil, failed(strings.Join(names, ", "), err)
+	}
+	return merged, names, nil
 }

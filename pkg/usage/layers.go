@@ -40,13 +40,17 @@ const lookers = 8
 
 // openLayers reads the node's mounts: those of its first process. A container's root is at …/<id>/rootfs
 // (containerd: /run/containerd/io.containerd.runtime.v2.task/k8s.io/<id>/rootfs) or at …/merged (CRI-O and
-// Docker); the node's own root may be an overlay, too.
+// Docker), with Docker and the images of containerd at …/rootfs/<snapshotter>/<id>; the node's own root may be an overlay, too.
 func openLayers(proc string) (*layers, error) {
 	l := &layers{proc: proc, byID: map[string]layer{}, byDevice: map[uint64]layer{}}
 	err := readMounts(filepath.Join(proc, "1", "mountinfo"), func(m mount) {
 		found := layer{dir: m.upperDir(), device: m.device}
-		if name := filepath.Base(m.Mountpoint); found.dir != "" && (name == "rootfs" || name == "merged") {
-			l.byID[filepath.Base(filepath.Dir(m.Mountpoint))], l.byDevice[m.device] = found, found
+		id, name := filepath.Base(filepath.Dir(m.Mountpoint)), filepath.Base(m.Mountpoint)
+		if filepath.Base(filepath.Dir(filepath.Dir(m.Mountpoint))) == "rootfs" {
+			id, name = name, "rootfs"
+		}
+		if found.dir != "" && (name == "rootfs" || name == "merged") {
+			l.byID[id], l.byDevice[m.device] = found, found
 		}
 	})
 	return l, err

@@ -53,8 +53,11 @@ func (m *podDisk) measure(ctx context.Context, last bool) (DiskUse, error) {
 		return DiskUse{Reason: end.Error()}, end
 	}
 	more := *m
-	if pool.Out() < busy && returned(pool.Do(ctx, "deleted files of "+m.pod.UID, more.deleted)) {
-		return more.use, end
+	if pool.Out() < busy {
+		late := pool.Do(ctx, "deleted files of "+m.pod.UID, more.deleted)
+		if end = cmp.Or(end, late); returned(late) {
+			return more.use, end
+		}
 	}
 	m.use.add(Deleted, onBoth, FSUse{})
 	return m.use, end
