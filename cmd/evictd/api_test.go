@@ -112,7 +112,7 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 func checkOnce(t *testing.T, kubeconfig string) (ends bool, fault string) {
 	t.Helper()
 	flags := &runFlags{nodeName: "node-1", kubeconfig: kubeconfig}
-	clients, err := newClients(flags, "", nil)
+	clients, err := newClients(flags, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,9 +49,7 @@ func (f *runFlags) inputs(c *config.EvictdConfiguration, h *host) *checks.Inputs
 	if in.Kubelet, in.NoKubelet = f.readKubelet(); in.NoKubelet == nil && len(thresholds) > 0 {
 		in.Compared = kubeletconfig.Compare(thresholds, in.Kubelet, &in.Sample)
 	}
-	// These clients are not the daemon's, which would count the policies' denials as failed requests; they use
-	// the same connection.
-	made, err := newClients(f, " (checks)", nil)
+	made, err := newClients(f, " (checks)") // over the daemon's connection, and the audit log tells them apart
 	in.Disk = newDisk(made, f, func() *config.EvictdConfiguration { return c }).try
 	if in.API.Err = err; err == nil {
 		in.API = checks.API{Send: made.Evicting.Send, URL: made.config.Host, Explain: made.explain}

@@ -21,14 +21,14 @@ type clients struct {
 }
 
 // newClients builds the clients with the credentials that the flags name. Purpose is added to the user agent
-// of their requests. They report failed ones to tell; nil reports none.
-func newClients(flags *runFlags, purpose string, tell apiclient.Failed) (*clients, error) {
+// of their requests.
+func newClients(flags *runFlags, purpose string) (*clients, error) {
 	base, err := flags.restConfig()
 	if err != nil {
 		return nil, err
 	}
 	base.UserAgent = "evictd/" + version + purpose
-	made, err := apiclient.New(base, tell)
+	made, err := apiclient.New(base)
 	if err != nil {
 		return nil, fmt.Errorf("using %s: %w", flags.origin(), err)
 	}

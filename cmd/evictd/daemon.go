@@ -62,8 +62,7 @@ type daemon struct {
 func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (d *daemon, err error) {
 	d = &daemon{flags: flags, logger: logger, host: &host{flags: flags}}
 	d.inForce.Store(loaded)
-	// No client sends anything before the recorder exists.
-	if d.clients, err = newClients(flags, "", func(request string, code int) { d.recorder.APIError(request, code) }); err != nil {
+	if d.clients, err = newClients(flags, ""); err != nil {
 		return nil, err
 	}
 	if err = d.host.openPods(); err != nil {

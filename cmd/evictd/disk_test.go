@@ -16,7 +16,7 @@ import (
 func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	api := newDoctorAPI(t)
-	clients, err := newClients(&runFlags{kubeconfig: kubeconfigFor(t, api.url)}, "", nil)
+	clients, err := newClients(&runFlags{kubeconfig: kubeconfigFor(t, api.url)}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			flags := &runFlags{nodeName: "node-1", kubeconfig: kubeconfigFor(t, serving(t, test.node))}
-			clients, err := newClients(flags, "", nil)
+			clients, err := newClients(flags, "")
 			if err != nil {
 				t.Fatal(err)
 			}

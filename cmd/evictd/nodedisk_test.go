@@ -36,7 +36,7 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
 	flags := &runFlags{kubeconfig: kubeconfigFor(t, refusing()), nodeName: "node-1", hostRoot: root}
-	clients, err := newClients(flags, "", nil)
+	clients, err := newClients(flags, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,11 @@ type Client struct {
 // newClient makes a client as kubernetes.NewForConfig makes the clientset, with the types of the API groups
 // that evictd uses. Requests for the other group go through the client of the core API. It changes the
 // configuration.
-func newClient(config *rest.Config, tell Failed) (*Client, error) {
+func newClient(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()
 	groups := runtime.NewSchemeBuilder(corev1.AddToScheme, policyv1.AddToScheme)
 	if err := groups.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the types of the API: %w", err)
-	}
-	if tell != nil {
-		config.Wrap(tell.transport)
 	}
 	config.GroupVersion, config.APIPath = &corev1.SchemeGroupVersion, "/api"
 	config.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(scheme, serializer.NewCodecFactory(scheme)).WithoutConversion()

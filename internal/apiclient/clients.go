@@ -34,16 +34,15 @@ type Clients struct {
 }
 
 // New makes the clients with the credentials of base, which it changes: the token file is
-// re-read as soon as the API server rejects its previous content. They report failed requests
-// to tell; nil reports none. With an error they cannot be used.
-func New(base *rest.Config, tell Failed) (*Clients, error) {
+// re-read as soon as the API server rejects its previous content. With an error they cannot be used.
+func New(base *rest.Config) (*Clients, error) {
 	lostConnection()
 	followToken(base)
 	watches, evictions, others := rest.CopyConfig(base), rest.CopyConfig(base), rest.CopyConfig(base)
 	evictions.QPS, others.Timeout = unlimited, readTimeout
-	watching, err := newClient(watches, tell)
-	evicting, fault := newClient(evictions, tell)
-	telling, bad := newClient(others, tell)
+	watching, err := newClient(watches)
+	evicting, fault := newClient(evictions)
+	telling, bad := newClient(others)
 	return &Clients{watching, evicting, telling}, cmp.Or(err, fault, bad) // all have one configuration
 }
 

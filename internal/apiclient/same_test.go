@@ -35,7 +35,7 @@ type api struct {
 // ours is the product's client, clientsets is that of client-go.
 func ours(t *testing.T, config *rest.Config) api {
 	t.Helper()
-	c, err := newClient(rest.CopyConfig(config), nil)
+	c, err := newClient(rest.CopyConfig(config))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func working(t *testing.T, handler http.HandlerFunc) *Inputs {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	made, err := apiclient.New(&rest.Config{Host: server.URL}, nil)
+	made, err := apiclient.New(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -222,7 +222,6 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.InForce([]pressure.Threshold{decision().Pressure.Threshold}, true) },
 		func(int) { r.Refused(errors.New("x"), "") },
 		func(int) { r.VictimEnded(ended()) },
-		func(int) { r.APIError(record.RequestList, 500) },
 		func(int) { _ = kept(t, r) },
 		func(int) {
 			if _, err := r.registry.Gather(); err != nil {

@@ -17,11 +17,11 @@ import (
 // metrics are what is counted and set. The functions below are their table, with a row for each
 // field, and [scraped] has those that are read when they are scraped. docs/metrics.md is generated from both.
 type metrics struct {
-	evictions, holds, escalations, failures, apiErrors, reloads, stalls *prometheus.CounterVec
-	tick, reaction, request, terminations                               *prometheus.HistogramVec
-	lastTick, lastReload, confined, dryRun, dryRunReason                *prometheus.GaugeVec
-	inFlight, stuck, blocked, misconfigured                             *prometheus.GaugeVec
-	wakeups, kubeletRead, kubeletFirst                                  *prometheus.GaugeVec
+	evictions, holds, escalations, failures, reloads, stalls *prometheus.CounterVec
+	tick, reaction, request, terminations                    *prometheus.HistogramVec
+	lastTick, lastReload, confined, dryRun, dryRunReason     *prometheus.GaugeVec
+	inFlight, stuck, blocked, misconfigured                  *prometheus.GaugeVec
+	wakeups, kubeletRead, kubeletFirst                       *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer, version string) *metrics {
@@ -76,8 +76,6 @@ func (m *metrics) ofItself(t table) {
 	m.failures = t.counter("failures_total", "Readings and writings that failed, by what was read or written.",
 		labelOf("source", string(pressure.ProcSource), string(pressure.CgroupSource), string(pressure.FilesystemSource),
 			measure.SourceUsage, measure.SourceDisk, measure.SourceImages, FailedHost, FailedWatch, FailedState, taint.Failure))
-	m.apiErrors = t.counter("api_errors_total", "Requests to the API server without success, each attempt, refusals included; None is no answer.",
-		labelOf("request", APIRequests()...), labelOf("code", codes()...))
 }
 
 // decided counts a decision.

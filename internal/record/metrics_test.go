@@ -86,11 +86,6 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 		there(`wakeups{source=%q}`, source)
 		there(`stall_events_total{source=%q}`, source)
 	}
-	for _, request := range record.APIRequests() {
-		for _, code := range []string{"None", "401", "403", "429", "4xx", "5xx"} {
-			there(`api_errors_total{code=%q,request=%q}`, code, request)
-		}
-	}
 	for range 3 {
 		r.Decision(decision())
 		r.Decision(held(decide.HoldLimitReached))
@@ -98,8 +93,6 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 		r.Decision(escalated(evict.Evicted))
 	}
 	r.VictimEnded(ended())
-	r.APIError(record.RequestOther, 599)
-	r.APIError(record.RequestEvent, 418)
 	if after := r.series(); len(after) != len(before) {
 		t.Errorf("%d series before and %d after the first decisions", len(before), len(after))
 	}

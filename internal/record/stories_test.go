@@ -361,12 +361,6 @@ func ownStories() []story {
 				r.show()
 			}
 		}},
-		{"failed requests are counted by their code, or its class", func(r *rig) {
-			for _, code := range []int{503, 599, 429, 404, 401, 403, 418} {
-				r.APIError(record.RequestEviction, code)
-			}
-			r.APIError(record.RequestOther, 0)
-		}},
 		{"a check that is not ok is one line; whether evictd is confined has no series before it is known", func(r *rig) {
 			r.Check("state-dir", "missing", "no such directory", "limits begin anew", "mount a volume")
 			r.Confined(false)

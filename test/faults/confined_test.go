@@ -62,7 +62,7 @@ func TestEvictdKnowsWhetherItIsConfined(t *testing.T) {
 	if shipped.Log.Has(`"check":"policy/`) {
 		t.Error("the log says that a policy is not as it should be")
 	}
-	if denied, _ := shipped.Metric(t.Context(), "evictd_api_errors_total", "request", "Eviction"); denied != 0 {
+	if denied, _ := shipped.Metric(t.Context(), "evictd_evictions_total", "outcome", "Denied"); denied != 0 {
 		t.Errorf("the policies' denials count as %v failed evictions", denied)
 	}
 	a.Must(a.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), "evictd-evicts-on-own-node", metav1.DeleteOptions{}))

@@ -16,8 +16,10 @@ type Fault struct {
 
 // EvictionsFailed reports whether an eviction request was not answered with success.
 func EvictionsFailed(ctx context.Context, a *Agent) bool {
-	failed, _ := a.Evictd.Metric(ctx, "evictd_api_errors_total", "request", "Eviction")
-	return failed > 0
+	metrics := a.Evictd.Metrics(ctx)
+	sent, _ := metrics.Sum("evictd_evictions_total")
+	evicted, _ := metrics.Sum("evictd_evictions_total", "outcome", "Evicted")
+	return sent > evicted
 }
 
 // EvictedMeanwhile reports whether a pod was evicted.
