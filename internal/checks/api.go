@@ -6,14 +6,19 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 )
+
+// sendTimeout bounds a request.
+const sendTimeout = 10 * time.Second
 
 // API is the API server.
 type API struct {
-	// Send sends a request with evictd's credentials, once and with a time limit, and returns the answer's text.
-	// The path may have a query; body is "" for none. An error of the API server is an APIStatus. It is nil where
-	// Err is not.
-	Send func(ctx context.Context, method, path, body string) ([]byte, error)
+	// Client has evictd's credentials. It is nil where Err is not.
+	Client rest.Interface
 	// URL is the API server's.
 	URL string
 	// Explain says why a request failed that needs a right, in RBAC's terms, and how to fix it.
@@ -24,15 +29,23 @@ type API struct {
 	who account // once it is known
 }
 
-// request is a request with its body, "" for none.
+// request is a request with its path, which may have a query, and its body as JSON, "" for none.
 type request struct{ method, path, body string }
 
-// send sends a request.
+// send sends a request once, and returns the answer's text. It never tries again: a check that was not answered
+// says so. An error of the API server is an APIStatus.
 func (a *API) send(ctx context.Context, r request) ([]byte, error) {
 	if a.Err != nil {
 		return nil, a.Err
 	}
-	return a.Send(ctx, r.method, r.path, r.body)
+	contents := "application/json"
+	if r.method == http.MethodPatch {
+		contents = string(types.MergePatchType)
+	}
+	result := a.Client.Verb(r.method).RequestURI(r.path).Timeout(sendTimeout).MaxRetries(0).
+		SetHeader("Content-Type", contents).Body([]byte(r.body)).Do(ctx)
+	text, _ := result.Raw()
+	return text, result.Error()
 }
 
 // ask sends a request and decodes the answer.
