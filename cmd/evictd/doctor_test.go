@@ -290,9 +290,9 @@ func TestDoctorWithoutAnAPIServer(t *testing.T) {
 		breaks func(*patient)
 		says   string
 	}{
-		"nothing listens":         {func(p *patient) { p.api.url = refusing() }, "no answer from the API server"},
-		"the credentials are old": {func(p *patient) { p.api.fails("/version", http.StatusUnauthorized) }, "does not accept the credentials"},
-		"something else answers":  {func(p *patient) { p.api.url = paging(t) }, "answers with a fault"},
+		"nothing listens":         {func(p *patient) { p.api.url = refusing() }, "connection refused"},
+		"the credentials are old": {func(p *patient) { p.api.fails("/version", http.StatusUnauthorized) }, "planted"},
+		"something else answers":  {func(p *patient) { p.api.url = paging(t) }, "the server could not find the requested resource"},
 		"no credentials":          {func(p *patient) { p.flags = []string{"--kubeconfig="} }, "outside of a pod name a --kubeconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error
 	case evict.IsNotFound(err):
 		return nil, fmt.Errorf("reading node %s: the API server has no such node; check --node-name: %w", name, err)
 	case err != nil:
-		return nil, fmt.Errorf("reading node %s: %w", name, c.explain(err, "get nodes"))
+		return nil, fmt.Errorf("reading node %s: %w; check that the API server runs, that this machine reaches it, and the credentials and their right to get nodes", name, err)
 	}
 	return node, nil
 }

@@ -21,8 +21,6 @@ type API struct {
 	Client rest.Interface
 	// URL is the API server's.
 	URL string
-	// Explain says why a request failed that needs a right, in RBAC's terms, and how to fix it.
-	Explain func(err error, right string) error
 	// Err is why there is no client; otherwise nil. Then nothing else is set.
 	Err error
 

@@ -2,7 +2,6 @@ package checks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,11 +17,8 @@ func server(ctx context.Context, in *Inputs) Result {
 	var answer struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	text, err := in.API.send(ctx, request{http.MethodGet, "/version", ""})
-	switch {
-	case err != nil && in.API.Err == nil:
-		err = in.API.Explain(err, "get /version")
-	case err == nil && (json.Unmarshal(text, &answer) != nil || answer.GitVersion == ""):
+	err := in.API.ask(ctx, request{http.MethodGet, "/version", ""}, &answer)
+	if err == nil && answer.GitVersion == "" {
 		err = fmt.Errorf("what answers at %s is not an API server: /version names no version", in.API.URL)
 	}
 	if err != nil {
