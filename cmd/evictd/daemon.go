@@ -31,12 +31,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-const (
-	// flushTimeout is how long events may still be sent at shutdown.
-	flushTimeout = 5 * time.Second
-	// loopTimeout bounds how long the loop may take for a document, with a measurement of the disks.
-	loopTimeout = 15 * time.Second
-)
+// loopTimeout bounds how long the loop may take for a document, with a measurement of the disks.
+const loopTimeout = 15 * time.Second
 
 // daemon is the object graph of `evictd run`.
 type daemon struct {
@@ -150,11 +146,7 @@ func (d *daemon) run(ctx context.Context) error {
 		group.Go(func() error { return part(ctx) })
 	}
 	err := group.Wait()
-	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-	defer cancel()
-	if lost := d.events.Close(flush); lost != nil {
-		d.logger.Warn("events were lost", zap.Error(lost))
-	}
+	d.events.Close()
 	if err != nil {
 		d.logger.Error("stopped by a fault", zap.Error(err))
 		return errReported // once

@@ -1,9 +1,8 @@
 package record
 
 import (
-	"context"
-	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,17 +17,14 @@ const (
 	eventsQPS       = 1. / 300
 	// eventsRemembered bounds what the filters remember: pods of one node times reasons.
 	eventsRemembered = 1024
-	// flushReason marks the Event that ends the queue; it is never sent.
-	flushReason = "Flush"
+	// lastEvents is how long the end waits for what is queued.
+	lastEvents = time.Second
 )
 
 // Events writes Events through client-go's queue: it never waits for the API server.
 type Events struct {
 	record.EventRecorder
-	record.EventSink // that sends them
-
-	broadcaster record.EventBroadcaster
-	ended       chan struct{}
+	record.EventBroadcaster
 }
 
 // NewEvents returns a writer of Events and starts its queue; [Events.Close] ends it. What sends the
@@ -43,35 +39,15 @@ func NewEvents(send record.EventSink, nodeName string) *Events {
 	})
 	// Every object is an ObjectReference, which has its kind and version. So no scheme is needed.
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "evictd", Host: nodeName})
-	e := &Events{recorder, send, broadcaster, make(chan struct{})}
-	broadcaster.StartRecordingToSink(e)
-	return e
+	broadcaster.StartRecordingToSink(send)
+	return &Events{recorder, broadcaster}
 }
 
-// Close waits until every Event that is queued has been sent or given up, or until ctx is done, and
-// ends the queue. Nothing may be written after it.
-//
-// client-go's own Shutdown loses what is still queued (tools/record/event.go, StartEventWatcher: a
-// select between the end and the next Event). The queue keeps its order and has one reader: Close puts
-// a last Event in it that [Events.Create] knows, and when it comes out, all before it are done with.
-func (e *Events) Close(ctx context.Context) error {
-	e.Event(&corev1.ObjectReference{}, corev1.EventTypeNormal, flushReason, "the end of the queue")
-	defer e.broadcaster.Shutdown()
-	select {
-	case <-e.ended:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("sending the last events, some of which are lost: %w", context.Cause(ctx))
-	}
-}
-
-// Create sends an Event, and notices the last one.
-func (e *Events) Create(event *corev1.Event) (*corev1.Event, error) {
-	if event.Reason == flushReason {
-		close(e.ended)
-		return event, nil
-	}
-	return e.EventSink.Create(event)
+// Close ends the queue after a second, in which what is queued is sent: client-go's own end loses it
+// (tools/record/event.go, StartEventWatcher: a select between the end and the next Event).
+func (e *Events) Close() {
+	time.Sleep(lastEvents)
+	e.Shutdown()
 }
 
 // spamKey names what is paced together, and merged by no other: one reason of one object, by its UID.
