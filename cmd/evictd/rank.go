@@ -74,9 +74,9 @@ func (f *rankFlags) run(cmd *cobra.Command, _ []string) error {
 	w := cmd.OutOrStdout()
 	switch {
 	case f.save == standardStream:
-		return d.Write(w)
+		return writeJSON(w, d)
 	case f.save != "":
-		if err := d.Save(f.save); err != nil {
+		if err := saveJSON(f.save, d); err != nil {
 			return fmt.Errorf("--save %s: %w", f.save, err)
 		}
 	}

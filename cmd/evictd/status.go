@@ -32,7 +32,7 @@ func newStatusCommand() *cobra.Command {
 		case err != nil:
 			return err
 		case output == formatJSON:
-			return d.Write(cmd.OutOrStdout())
+			return writeJSON(cmd.OutOrStdout(), d)
 		default:
 			return d.WriteTable(cmd.OutOrStdout())
 		}

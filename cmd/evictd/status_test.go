@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -54,6 +55,26 @@ func TestCommandsAskTheRunningEvictd(t *testing.T) {
 	}
 	if readFile(t, saved) != readFile(t, example) {
 		t.Error("what is saved is not what evictd answered")
+	}
+}
+
+// A document is saved for its owner alone, and in place of no file.
+func TestSave(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "node.json")
+	if err := saveJSON(path, 1); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v; want mode 0600", info.Mode(), err)
+	}
+	if err = saveJSON(path, 2); !errors.Is(err, os.ErrExist) || readFile(t, path) != "1\n" {
+		t.Errorf("over a file: %v", err)
+	}
+	if err = saveJSON(filepath.Join(dir, "none", "x.json"), 1); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("in no directory: %v", err)
 	}
 }
 

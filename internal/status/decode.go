@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	kjson "sigs.k8s.io/json"
@@ -15,15 +14,11 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// MaxBytes bounds a document: one of a thousand pods takes a MiB or two, so that what is larger is some
-// other file.
-const MaxBytes = 16 << 20
-
 // Read reads a document that an agent made, strictly: a field that is lost or read as 0 would change
 // the ranking without a word. Its error is one sentence about the first fault: the field, what is wrong
 // and what to do. See docs/adr/0017.
 func Read(r io.Reader) (*Document, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	data, err := io.ReadAll(r)
 	if err == nil {
 		var d *Document
 		if d, err = decode(data); err == nil {
@@ -33,35 +28,8 @@ func Read(r io.Reader) (*Document, error) {
 	return nil, fmt.Errorf("reading the document: %s; name a file that this version's evictd rank --save wrote, or correct it", wording.OneLine(err.Error()))
 }
 
-// Write writes what Read reads.
-func (d *Document) Write(w io.Writer) error {
-	d.APIVersion, d.Kind = APIVersion, Kind
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(d); err != nil { //nolint:musttag // of a request in doubt, which is not in it
-		return fmt.Errorf("writing the document: %w", err)
-	}
-	return nil
-}
-
-// Save writes the document to a new file that its owner alone may read. A file that is there already stays.
-func (d *Document) Save(path string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names it
-	if err != nil {
-		return fmt.Errorf("writing the document: %w; name a new file", err)
-	}
-	if err = errors.Join(d.Write(file), file.Close()); err != nil {
-		_ = os.Remove(path) // half a document is none
-	}
-	return err
-}
-
 // decode reads a document. Own checks add to the library what docs/adr/0017 lists.
 func decode(data []byte) (*Document, error) {
-	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("it is larger than %d MiB", MaxBytes>>20)
-	}
 	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF"))) // an editor's byte order mark
 	var parts struct {
 		Document
