@@ -35,7 +35,8 @@ func TestChecksThatAreNotOKAreLogged(t *testing.T) {
 	if !strings.Contains(log.String(), `"msg":"a check is not ok","check":"state-dir","state":"degraded"`) || strings.Contains(log.String(), `"check":"cgroups"`) {
 		t.Errorf("log:\n%s", log)
 	}
-	d.noteIdle(errors.New("colour: unknown field"))
+	refused := errors.New("colour: unknown field")
+	d.idle.Store(&refused)
 	d.check(t.Context(), checks.Edit)
 	if !strings.Contains(log.String(), `"check":"configuration","state":"missing","detail":"the configuration was refused at the start`) {
 		t.Errorf("log of a file that is refused:\n%s", log)

@@ -37,16 +37,10 @@ func (f *runFlags) begin() (c *config.EvictdConfiguration, refused, err error) {
 // insteadIdle is what evictd does while the file is invalid that it was started with.
 const insteadIdle = "no pod is evicted until the file is valid"
 
-// noteIdle notes why the file is refused, and that no file has been valid since the start.
-func (d *daemon) noteIdle(refused error) {
-	why := fmt.Errorf("the configuration was refused at the start, and %s: %s", insteadIdle, wording.OneLine(refused.Error()))
-	d.idle.Store(&why)
-}
-
 // idles returns why no file is followed; nil once one was valid.
 func (d *daemon) idles() error {
 	if why := d.idle.Load(); why != nil {
-		return *why
+		return fmt.Errorf("the configuration was refused at the start, and %s: %s", insteadIdle, wording.OneLine((*why).Error()))
 	}
 	return nil
 }
@@ -71,7 +65,7 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 		instead := "the one before stays in force"
 		if d.idles() != nil {
 			instead = insteadIdle
-			d.noteIdle(err)
+			d.idle.Store(&err)
 		}
 		d.recorder.Refused(err, instead)
 	})

@@ -38,7 +38,7 @@ const loopTimeout = 15 * time.Second
 type daemon struct {
 	flags    *runFlags
 	inForce  atomic.Pointer[config.EvictdConfiguration]
-	idle     atomic.Pointer[error] // why no file is followed; nil once one was valid
+	idle     atomic.Pointer[error] // why the file is refused; nil once one was valid
 	logger   *zap.Logger
 	clients  *clients
 	host     *host

@@ -39,7 +39,7 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 		return err
 	}
 	if refused != nil {
-		d.noteIdle(refused)
+		d.idle.Store(&refused)
 	}
 	return d.run(ctx)
 }
