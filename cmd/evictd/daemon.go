@@ -40,7 +40,7 @@ type daemon struct {
 	inForce  atomic.Pointer[config.EvictdConfiguration]
 	idle     atomic.Pointer[error] // why the file is refused; nil once one was valid
 	logger   *zap.Logger
-	clients  *clients
+	clients  *apiclient.Clients
 	host     *host
 	sampler  *pressure.Node // the loop's, which an edit replaces
 	events   *record.Events

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -20,7 +21,7 @@ import (
 // disk measures the pods' disk usage from the source in the current configuration, under disk pressure only and
 // by one goroutine, and what unused images hold.
 type disk struct {
-	clients *clients
+	clients *apiclient.Clients
 	flags   *runFlags
 	inForce func() *config.EvictdConfiguration
 	imageFS func(hostRoot string) (dedicated bool, err error) // pressure's, which a test replaces
@@ -29,7 +30,7 @@ type disk struct {
 	bounds config.Disk     // of files
 }
 
-func newDisk(c *clients, flags *runFlags, inForce func() *config.EvictdConfiguration) *disk {
+func newDisk(c *apiclient.Clients, flags *runFlags, inForce func() *config.EvictdConfiguration) *disk {
 	return &disk{clients: c, flags: flags, inForce: inForce, imageFS: pressure.DedicatedImageFS}
 }
 
@@ -65,7 +66,7 @@ func (d *disk) bySummary(ctx context.Context, c *config.EvictdConfiguration, pod
 	if err != nil {
 		return nil, err
 	}
-	node, err := d.clients.getNode(ctx, d.flags.nodeName)
+	node, err := getNode(ctx, d.clients, d.flags.nodeName)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (d *disk) bySummary(ctx context.Context, c *config.EvictdConfiguration, pod
 // Unused returns the size of images that no pod of the node uses, from the node's status. It reads the node once,
 // and may be called beside [disk.Measure].
 func (d *disk) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.UnusedImages, error) {
-	node, err := d.clients.getNode(ctx, d.flags.nodeName)
+	node, err := getNode(ctx, d.clients, d.flags.nodeName)
 	if err != nil {
 		return measure.UnusedImages{}, err
 	}
@@ -103,7 +104,7 @@ func (d *disk) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.Unused
 // kubeletClient sends the agent's token only to a kubelet whose certificate is signed by the
 // cluster's authority, unless the administrator has disabled that check.
 func (d *disk) kubeletClient(c *config.EvictdConfiguration) (*http.Client, error) {
-	credentials := rest.CopyConfig(d.clients.config)
+	credentials := rest.CopyConfig(d.clients.Config)
 	if c.Kubelet.InsecureSkipTLSVerify {
 		credentials.Insecure = true
 		credentials.CAData, credentials.CAFile = nil, ""

@@ -20,7 +20,7 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients.config.BearerToken = "a-token" // client-go reads none for a server without TLS
+	clients.Config.BearerToken = "a-token" // client-go reads none for a server without TLS
 	var inForce atomic.Pointer[config.EvictdConfiguration]
 	disk := newDisk(clients, &runFlags{nodeName: "node-1"}, inForce.Load)
 	disk.imageFS = onNodeFS

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/config"
 )
 
@@ -64,27 +65,25 @@ func (f *runFlags) notThere(err error) error {
 		"/proc, /sys/fs/cgroup, /var/lib/kubelet and the directory of its images are mounted below it", err, f.kubepods, f.hostRoot)
 }
 
-// origin says where the credentials come from.
-func (f *runFlags) origin() string {
-	if f.kubeconfig != "" {
-		return "--kubeconfig " + f.kubeconfig
-	}
-	return "the pod's service account"
-}
-
-// restConfig returns the credentials: the kubeconfig's, otherwise the pod's own.
-func (f *runFlags) restConfig() (c *rest.Config, err error) {
-	fix := "outside of a pod name a --kubeconfig; a pod must not set automountServiceAccountToken to false"
+// newClients makes the clients for the API server with the credentials that the flags name: the kubeconfig's,
+// otherwise the pod's own. Purpose is added to the user agent of their requests.
+func newClients(f *runFlags, purpose string) (made *apiclient.Clients, err error) {
+	origin, fix := "the pod's service account", "outside of a pod name a --kubeconfig; a pod must not set automountServiceAccountToken to false"
+	var base *rest.Config
 	if f.kubeconfig == "" {
-		c, err = rest.InClusterConfig()
+		base, err = rest.InClusterConfig()
 	} else {
-		fix = "name a file that kubectl can use"
-		c, err = readKubeconfig(f.kubeconfig)
+		origin, fix = "--kubeconfig "+f.kubeconfig, "name a file that kubectl can use"
+		base, err = readKubeconfig(f.kubeconfig)
+	}
+	if err == nil {
+		base.UserAgent = "evictd/" + version + purpose
+		made, err = apiclient.New(base)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w; %s", f.origin(), err, fix)
+		return nil, fmt.Errorf("reading %s: %w; %s", origin, err, fix)
 	}
-	return c, nil
+	return made, nil
 }
 
 // readKubeconfig does what clientcmd.BuildConfigFromFlags does, but never looks elsewhere

@@ -14,12 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
 // getNode reads the node. A missing node has its own error text: it is nearly always a wrong
 // --node-name.
-func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error) {
+func getNode(ctx context.Context, c *apiclient.Clients, name string) (*corev1.Node, error) {
 	node, err := c.Telling.Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case evict.IsNotFound(err):
@@ -36,7 +37,7 @@ func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error
 func (d *daemon) checkNode(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
 	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		node, err := d.clients.getNode(ctx, d.flags.nodeName)
+		node, err := getNode(ctx, d.clients, d.flags.nodeName)
 		switch {
 		case err == nil:
 			d.taints.Found(node)

@@ -31,6 +31,8 @@ type Clients struct {
 	Evicting *Client
 	// Telling is for Events, and for reads that can wait.
 	Telling *Client
+	// Config has the credentials, and the server's address as Host.
+	Config *rest.Config
 }
 
 // New makes the clients with the credentials of base, which it changes: the token file is
@@ -43,7 +45,7 @@ func New(base *rest.Config) (*Clients, error) {
 	watching, err := newClient(watches)
 	evicting, fault := newClient(evictions)
 	telling, bad := newClient(others)
-	return &Clients{watching, evicting, telling}, cmp.Or(err, fault, bad) // all have one configuration
+	return &Clients{watching, evicting, telling, base}, cmp.Or(err, fault, bad) // all have one configuration
 }
 
 // lostConnection sets after how many seconds of silence client-go pings the API server, and
