@@ -92,9 +92,6 @@ func (d *daemon) check(ctx context.Context, parts checks.Part) {
 		if r.State != checks.OK {
 			d.recorder.Check(r.Name, string(r.State), r.Found, r.Follows, r.Do)
 		}
-		if r.Name == checks.ServerName && r.State != checks.OK {
-			break // no other was made
-		}
 	}
 	if confined, known := checks.Confined(results); known {
 		d.recorder.Confined(confined)

@@ -70,7 +70,7 @@ type Part uint8
 const (
 	// Node are the checks of the node alone.
 	Node Part = 1 << iota
-	// Server are the checks that ask the API server. They are not made while that does not answer.
+	// Server are the checks that ask the API server. Only the first is made while that does not answer.
 	Server
 	// Edit are the checks whose results an edit of the configuration may change.
 	Edit
@@ -87,8 +87,8 @@ type check struct {
 	run   func(context.Context, *Inputs) Result
 }
 
-// ServerName is the check whose fault makes all later ones unknown, which ask the API server too.
-const ServerName = "api-server"
+// serverName is the check whose fault ends the list: all later ones ask the API server too.
+const serverName = "api-server"
 
 // list returns all checks of these inputs, in the order of the output: the node, then the API server.
 func list(in *Inputs) []check {
@@ -108,7 +108,7 @@ func list(in *Inputs) []check {
 	if onNode {
 		all = append(all, check{"pod-disk/node", Node | Edit, podFiles})
 	}
-	all = append(all, check{"state-dir", Node, stateDir}, check{ServerName, Server, server}, check{"node", Server, node},
+	all = append(all, check{"state-dir", Node, stateDir}, check{serverName, Server, server}, check{"node", Server, node},
 		check{"token", Server, token})
 	for _, n := range needs(in) {
 		for _, right := range n.rights {
@@ -132,19 +132,16 @@ func fixed(result Result) func(context.Context, *Inputs) Result {
 // Run makes the checks of some parts, and returns the results in the order of the list.
 func Run(ctx context.Context, in *Inputs, parts Part) []Result {
 	var results []Result
-	answers := true
 	for _, c := range list(in) {
 		if c.parts&parts == 0 {
 			continue
 		}
-		result := unknown("not checked: the API server does not answer", "it shows only when evictd needs it",
-			"see "+ServerName+", then run evictd doctor again")
-		if answers {
-			result = c.run(ctx, in)
-		}
+		result := c.run(ctx, in)
 		result.Name = c.name
-		answers = answers && (c.name != ServerName || result.State == OK)
 		results = append(results, result)
+		if c.name == serverName && result.State != OK {
+			break
+		}
 	}
 	return results
 }
