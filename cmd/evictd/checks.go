@@ -81,7 +81,7 @@ func (d *daemon) check(ctx context.Context, parts checks.Part) {
 	in := d.flags.inputs(c, d.host)
 	in.Refused = d.idles()     // the configuration in force is none of the file's then
 	if c == d.inForce.Load() { // else the check after the edit has its own
-		d.recorder.KubeletThresholds(in.NoKubelet == nil, in.Compared)
+		d.recorder.KubeletThresholds(in.Compared)
 	}
 	results := checks.Run(limited, in, parts)
 	if ctx.Err() != nil {

@@ -21,7 +21,7 @@ type metrics struct {
 	tick, reaction, request, terminations                    *prometheus.HistogramVec
 	lastTick, lastReload, confined, dryRun, dryRunReason     *prometheus.GaugeVec
 	inFlight, stuck, blocked, misconfigured                  *prometheus.GaugeVec
-	wakeups, kubeletRead, kubeletFirst                       *prometheus.GaugeVec
+	wakeups, kubeletFirst                                    *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer, version string) *metrics {
@@ -59,7 +59,6 @@ func (m *metrics) ofVictims(t table) {
 		[]float64{.5, 1, 2.5, 5, 10, 20, 30, 35, 45, 60, 75, 120, 300, 600, 1800, 3600}, labelOf("overran", false, true))
 	m.stalls = t.counter("stall_events_total", "Times the kernel woke the loop because tasks waited for memory, by what it watches.", source)
 	m.wakeups = t.gauge("wakeups", "1 while the kernel wakes the loop when tasks wait for memory; 0 while there is pacing alone.", source)
-	m.kubeletRead = t.gauge("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's.")
 	m.kubeletFirst = t.gauge("kubelet_acts_first", "1 when by the two configurations the kubelet would evict for the signal first, else 0.", label{"signal"})
 }
 

@@ -135,7 +135,7 @@ func everything(r *rig) {
 	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 	r.InForce(thresholds, false)
 	r.Sample(sampleOf(start), &verdict)
-	r.KubeletThresholds(true, []kubeletconfig.Finding{{Signal: pressure.MemoryAvailable}})
+	r.KubeletThresholds([]kubeletconfig.Finding{{Signal: pressure.MemoryAvailable}})
 	r.Confined(true)
 }
 

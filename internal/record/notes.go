@@ -109,10 +109,9 @@ func (r *Recorder) OOMKilled(pod, uid, container string) {
 	r.logger.Warn("the kernel killed processes of a pod for want of memory", with("pod", pod, "uid", uid, "oom_kills", 1, "container", container)...)
 }
 
-// KubeletThresholds shows whether the kubelet's configuration is known, and before which of evictd's thresholds
-// the kubelet's would be met. The checks say what to do.
-func (r *Recorder) KubeletThresholds(known bool, compared []kubeletconfig.Finding) {
-	r.metrics.kubeletRead.WithLabelValues().Set(number(known))
+// KubeletThresholds shows before which of evictd's thresholds the kubelet's would be met; none where that is not
+// known. The checks say what to do.
+func (r *Recorder) KubeletThresholds(compared []kubeletconfig.Finding) {
 	r.metrics.kubeletFirst.Reset()
 	for i := range compared {
 		r.metrics.kubeletFirst.WithLabelValues(compared[i].Signal.String()).Set(number(compared[i].First))

@@ -308,11 +308,11 @@ func nodeStories() []story {
 			r.kills, r.unread = 44, nil
 		}},
 		{"before which of evictd's thresholds the kubelet's are met, while that is known", func(r *rig) {
-			r.KubeletThresholds(true, []kubeletconfig.Finding{
+			r.KubeletThresholds([]kubeletconfig.Finding{
 				{Signal: pressure.MemoryAvailable, First: true}, {Signal: pressure.NodeFSAvailable, Maybe: true}, {Signal: pressure.ImageFSAvailable},
 			})
 			r.show()
-			r.KubeletThresholds(false, nil)
+			r.KubeletThresholds(nil)
 		}},
 		{"taints: a dry run has changed nothing", func(r *rig) {
 			r.Tainted([]string{"evictd.dev/memory-pressure"}, []string{"evictd.dev/disk-pressure"}, false)
