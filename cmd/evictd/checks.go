@@ -7,9 +7,13 @@ import (
 	"os"
 	"time"
 
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/evictd/evictd/internal/checks"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -71,6 +75,25 @@ func (d *daemon) checkAtStart(ctx context.Context) error {
 	}
 	d.check(ctx, checks.Server)
 	return nil
+}
+
+// checkNode makes sure, once, that the node exists. It waits for an API
+// server that is not available yet, or for the end of the context, which is its error then: evictd may start before
+// it, and evicts no pod until it has received the node's pods.
+func (d *daemon) checkNode(ctx context.Context) error {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		node, err := getNode(ctx, d.clients, d.flags.nodeName)
+		switch {
+		case err == nil:
+			d.taints.Found(node)
+		case evict.IsNotFound(err):
+			return false, err
+		case ctx.Err() == nil:
+			d.logger.Warn("the node cannot be read; trying again", zap.Error(err))
+		}
+		return err == nil, nil
+	})
 }
 
 // check makes some checks of the configuration in force, and logs what is not as it should be.
