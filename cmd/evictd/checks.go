@@ -56,7 +56,7 @@ func (f *runFlags) inputs(c *config.EvictdConfiguration, h *host) *checks.Inputs
 	made, err := newClients(f, " (checks)") // over the daemon's connection, and the audit log tells them apart
 	in.Disk = newDisk(made, f, func() *config.EvictdConfiguration { return c }).try
 	if in.API.Err = err; err == nil {
-		in.API = checks.API{Client: made.Evicting, URL: made.Config.Host}
+		in.API = checks.API{Send: made.Evicting.Send, URL: made.Config.Host}
 	}
 	return in
 }

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -123,6 +124,20 @@ func (c *Client) ConfigMaps(namespace string) *gentype.ClientWithList[*corev1.Co
 func (c *Client) Nodes() *gentype.Client[*corev1.Node] {
 	return gentype.NewClient("nodes", c, c.parameters, metav1.NamespaceNone,
 		empty[corev1.Node], gentype.PrefersProtobuf[*corev1.Node]())
+}
+
+// Send sends a request once, in ten seconds at most, and returns the answer's text; with an error that is not what was
+// asked for. The path may have a query; body is JSON, "" for none. It never tries again: a check that was not answered
+// says so. An error of the API server is an APIStatus.
+func (c *Client) Send(ctx context.Context, method, path, body string) ([]byte, error) {
+	contents := "application/json"
+	if method == http.MethodPatch {
+		contents = string(types.MergePatchType)
+	}
+	result := c.Verb(method).RequestURI(path).Timeout(10*time.Second).MaxRetries(0).
+		SetHeader("Content-Type", contents).Body([]byte(body)).Do(ctx)
+	text, _ := result.Raw()
+	return text, result.Error()
 }
 
 // EventSink sends Events for client-go's queue of Events (tools/record), which passes no context:

@@ -6,19 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 )
-
-// sendTimeout bounds a request.
-const sendTimeout = 10 * time.Second
 
 // API is the API server.
 type API struct {
-	// Client has evictd's credentials. It is nil where Err is not.
-	Client rest.Interface
+	// Send sends a request with evictd's credentials, as the clients' Send. It is nil where Err is not.
+	Send func(ctx context.Context, method, path, body string) ([]byte, error)
 	// URL is the API server's.
 	URL string
 	// Err is why there is no client; otherwise nil. Then nothing else is set.
@@ -30,20 +23,12 @@ type API struct {
 // request is a request with its path, which may have a query, and its body as JSON, "" for none.
 type request struct{ method, path, body string }
 
-// send sends a request once, and returns the answer's text. It never tries again: a check that was not answered
-// says so. An error of the API server is an APIStatus.
+// send sends a request.
 func (a *API) send(ctx context.Context, r request) ([]byte, error) {
 	if a.Err != nil {
 		return nil, a.Err
 	}
-	contents := "application/json"
-	if r.method == http.MethodPatch {
-		contents = string(types.MergePatchType)
-	}
-	result := a.Client.Verb(r.method).RequestURI(r.path).Timeout(sendTimeout).MaxRetries(0).
-		SetHeader("Content-Type", contents).Body([]byte(r.body)).Do(ctx)
-	text, _ := result.Raw()
-	return text, result.Error()
+	return a.Send(ctx, r.method, r.path, r.body)
 }
 
 // ask sends a request and decodes the answer.

@@ -61,7 +61,7 @@ func working(t *testing.T, handler http.HandlerFunc) *Inputs {
 	return &Inputs{
 		NodeName: "node-1", Namespace: "evictd", StateDir: t.TempDir(), File: "/evictd.yaml", Configuration: config.Default(),
 		Disk:    func(context.Context) (bool, error) { return false, nil },
-		API:     API{Client: made.Evicting, URL: server.URL},
+		API:     API{Send: made.Evicting.Send, URL: server.URL},
 		Kubelet: &kubeletconfig.Configuration{Files: []string{"/k.yaml"}},
 	}
 }
