@@ -106,7 +106,7 @@ func list(in *Inputs) []check {
 	}
 	onNode := in.Configuration.Disk.Source == config.DiskNode
 	if onNode {
-		all = append(all, check{"pod-disk/node", Node | Edit, podFiles})
+		all = append(all, check{"pod-disk/node", Node | Edit, podDisk})
 	}
 	all = append(all, check{"state-dir", Node, stateDir}, check{serverName, Server, server}, check{"node", Server, node},
 		check{"token", Server, token})
@@ -119,7 +119,7 @@ func list(in *Inputs) []check {
 		all = append(all, check{policyFamily + p.name, Server, p.check})
 	}
 	if !onNode {
-		all = append(all, check{"pod-disk/summary", Server, summary})
+		all = append(all, check{"pod-disk/summary", Server, podDisk})
 	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/kernelfile"
 	"github.com/evictd/evictd/internal/kubeletconfig"
@@ -135,20 +136,26 @@ func wakeUp(wake *pressure.WakeState) Result {
 	return ok(fmt.Sprintf("the kernel accepts a trigger on %s, with a window of %v", wake.Path, wake.Window))
 }
 
-func podFiles(ctx context.Context, in *Inputs) Result {
-	if _, err := in.Disk(ctx); err != nil {
-		return in.withoutDisk(err, `add the component deploy/components/disk-node; docs/signals.md, "Rights"`)
+// podDisk tries the source of the pods' disk use.
+func podDisk(ctx context.Context, in *Inputs) Result {
+	const follows = "what pods use of the disks is not known, and no pod is evicted for disk"
+	do := `README.md, "Platform notes", says what to do about the kubelet's certificate; see right/get nodes/stats`
+	if in.Configuration.Disk.Source == config.DiskNode {
+		do = `add the component deploy/components/disk-node; docs/signals.md, "Rights"`
 	}
-	return ok("the pods' files can be read")
-}
-
-// withoutDisk is the result where the pods' disk use cannot be measured.
-func (in *Inputs) withoutDisk(err error, do string) Result {
-	result := degraded(oneLine(err), "what pods use of the disks is not known, and no pod is evicted for disk", do)
-	if slices.ContainsFunc(in.Configuration.Thresholds(), func(t pressure.Threshold) bool { return t.Signal.OnDisk() }) {
-		result.State = Missing
+	unseen, err := in.Disk(ctx)
+	switch {
+	case err != nil && slices.ContainsFunc(in.Configuration.Thresholds(), func(t pressure.Threshold) bool { return t.Signal.OnDisk() }):
+		return missing(oneLine(err), follows, do)
+	case err != nil:
+		return degraded(oneLine(err), follows, do)
+	case unseen:
+		return degraded("by the kubelet's Summary images are on a filesystem that evictd does not see",
+			"imagefs.available and imagefs.inodesFree are read of nodefs, and the images' filesystem is left to the kubelet",
+			`mount the images' directory; README.md, "Platform notes", says where`)
+	default:
+		return ok("what pods use of the disks can be measured")
 	}
-	return result
 }
 
 func kubeletFile(_ context.Context, in *Inputs) Result {

@@ -74,18 +74,3 @@ func token(ctx context.Context, in *Inputs) Result {
 		return ok(fmt.Sprintf("%s on node %s", who.name, who.node))
 	}
 }
-
-// summary tries the kubelet's Summary API.
-func summary(ctx context.Context, in *Inputs) Result {
-	unseen, err := in.Disk(ctx)
-	switch {
-	case err != nil:
-		return in.withoutDisk(err, `README.md, "Platform notes", says what to do about the kubelet's certificate; see right/get nodes/stats`)
-	case unseen:
-		return degraded("by the kubelet's Summary images are on a filesystem that evictd does not see",
-			"imagefs.available and imagefs.inodesFree are read of nodefs, and the images' filesystem is left to the kubelet",
-			`mount the images' directory; README.md, "Platform notes", says where`)
-	default:
-		return ok("the kubelet's Summary API answers")
-	}
-}
