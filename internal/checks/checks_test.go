@@ -283,12 +283,11 @@ func TestPodDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := &Inputs{Configuration: c.on, Disk: func(context.Context) (bool, error) { return false, c.fault }}
-			want{state: c.want}.check(t, summary(t.Context(), in))
-			want{state: c.want}.check(t, podFiles(t.Context(), in))
+			want{state: c.want}.check(t, podDisk(t.Context(), in))
 		})
 	}
 	in := &Inputs{Configuration: without, Disk: func(context.Context) (bool, error) { return true, nil }}
-	want{Degraded, "does not see", "read of nodefs", "mount"}.check(t, summary(t.Context(), in))
+	want{Degraded, "does not see", "read of nodefs", "mount"}.check(t, podDisk(t.Context(), in))
 }
 
 // What is not the API server's own answer proves nothing: a proxy that finds no page knows no pod.
