@@ -111,7 +111,7 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 			TaintNode:       c.TaintNode,
 		},
 		Transition:   c.EvictionPressureTransitionPeriod.Duration,
-		Acting:       func() acting.State { return d.acts(c) },
+		Acting:       func() acting.State { return d.acting.Of(c.DryRun, d.flags.dryRun) },
 		ImageReclaim: measure.ImageReclaim{Hard: hard, Collection: kubelet.ImageCollection},
 		Pacing:       pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
 		Limits: cooldown.Limits{
@@ -124,9 +124,4 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 		policy.KubeletHard = hard
 	}
 	return policy
-}
-
-// acts returns whether evictd acts, by a configuration and by what is known now.
-func (d *daemon) acts(c *config.EvictdConfiguration) acting.State {
-	return d.acting.Of(c.DryRun, d.flags.dryRun)
 }

@@ -197,7 +197,7 @@ func (d *daemon) followWakers(ctx context.Context) error {
 // of them. What is not known later is no matter of the process, as where the API server fails.
 func (d *daemon) ready() error {
 	err := errors.Join(d.idles(), d.agent.Ready(), d.findsPods(d.pods.List()))
-	if d.acts(d.inForce.Load()).Unanswered {
+	if d.acting.Of(d.inForce.Load().DryRun, d.flags.dryRun).Unanswered {
 		err = errors.Join(err, errors.New("it is not known yet whether evictd may act; its log says why if that lasts"))
 	}
 	return err

@@ -147,7 +147,7 @@ func compare(t *testing.T, server *wire, mine, theirs api) {
 func TestLimitsOfTheClients(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "http://127.0.0.1:1"}
-	c, err := New(config, nil)
+	c, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
