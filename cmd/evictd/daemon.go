@@ -73,8 +73,8 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	policy := d.policyOf(loaded)
 	d.recorder.InForce(policy.Thresholds, false)
 	d.wakers = pressure.OpenWakers(flags.hostRoot, d.host.kubepods)
-	for _, state := range d.wakers.States() {
-		d.recorder.Wakeups(state)
+	for _, wake := range d.wakers.States() {
+		d.recorder.Wakeups(wake)
 	}
 	d.agent = agent.New(d.options(policy))
 	d.server, err = httpd.Listen(ctx, flags.address, map[string]http.Handler{
