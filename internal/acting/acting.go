@@ -27,13 +27,13 @@ func Reasons() []Reason { return []Reason{Stopped, Configured, StopUnknown} }
 // State is whether an agent acts. The zero State acts.
 type State struct {
 	// Reason is why it does not; [Acts] when it does. Unanswered says that it is [StopUnknown], and was never known.
-	Reason     Reason
-	Unanswered bool
+	Reason     Reason `json:"reason,omitempty"`
+	Unanswered bool   `json:"-"`
 	// Why is the reason in one clause; "" when it acts.
-	Why string
+	Why string `json:"why,omitempty"`
 	// Do is how to change that, in one clause; "" when it acts, when the state is intended, and
 	// while an answer is still awaited.
-	Do string
+	Do string `json:"-"`
 }
 
 // Acts reports whether the agent acts.

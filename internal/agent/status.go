@@ -78,9 +78,7 @@ func (a *Agent) document(now time.Time) *status.Document {
 		return last
 	}
 	ticked, _ := a.progress.get()
-	d := &status.Document{Time: now.UTC(), LastTick: ticked.UTC(), Enforcement: status.Enforcement{
-		On: a.acts.Acts(), Reason: string(a.acts.Reason), Why: a.acts.Why,
-	}}
+	d := &status.Document{Time: now.UTC(), LastTick: ticked.UTC(), Enforcement: a.acts}
 	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return a.options.KubeletGap(now) })
 	a.addPods(d)
 	d.AddVictims(a.victims.Export().Victims)

@@ -516,7 +516,7 @@ func TestStatusTellsWhatTheLoopKnows(t *testing.T) {
 			!d.BackOffs[0].Until.After(d.Time) {
 			t.Errorf("back-offs %+v", d.BackOffs)
 		}
-		if age := d.Time.Sub(d.LastTick); !d.Enforcement.On || age < 0 || age > time.Second {
+		if age := d.Time.Sub(d.LastTick); !d.Enforcement.Acts() || age < 0 || age > time.Second {
 			t.Errorf("enforcement %+v, looked %v before", d.Enforcement, age)
 		}
 		n.ranked(d, pressure.MemoryAvailable, []string{"next"}, map[string]string{"blocked": string(rank.ProtectedBackingOff), "greedy": string(rank.ProtectedTerminating)})
@@ -533,7 +533,7 @@ func TestStatusOfAVictim(t *testing.T) {
 		}
 		n.policy.Transition = time.Minute
 		all := n.documents(false, 500*time.Millisecond, time.Minute)
-		if len(all[0].InFlight) != 1 || all[0].Enforcement.On == dryRun {
+		if len(all[0].InFlight) != 1 || all[0].Enforcement.Acts() == dryRun {
 			n.t.Fatalf("in flight %+v, enforcement %+v", all[0].InFlight, all[0].Enforcement)
 		}
 		now := all[0].InFlight[0]

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -40,8 +41,8 @@ type Document struct {
 	// time before the first.
 	Time     time.Time `json:"time"`
 	LastTick time.Time `json:"lastTick,omitzero"`
-	// Enforcement says whether pods are evicted; its zero value is not known.
-	Enforcement Enforcement `json:"enforcement,omitzero"`
+	// Enforcement says whether pods are evicted; otherwise each eviction is a server-side dry run.
+	Enforcement acting.State `json:"enforcement"`
 	// Signals are those that have a threshold, as they were last read.
 	Signals []Signal `json:"signals,omitempty"`
 	// InFlight are the pods in flight, the oldest first.
@@ -66,16 +67,6 @@ type Document struct {
 	// not; DiskUnmeasured says why then, "" where nothing asked for it.
 	DiskMeasured   time.Time `json:"diskMeasured,omitzero"`
 	DiskUnmeasured string    `json:"diskUnmeasured,omitempty"`
-}
-
-// Enforcement says whether pods are evicted.
-type Enforcement struct {
-	// On says that they are; otherwise each eviction is a server-side dry run.
-	On bool `json:"on"`
-	// Reason is why not, by a name of evictd_dry_run_reason, and Why the same in one clause; "" where
-	// they are.
-	Reason string `json:"reason,omitempty"`
-	Why    string `json:"why,omitempty"`
 }
 
 // Signal is the last reading of a signal, in its unit, with its thresholds.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/status"
@@ -148,19 +149,19 @@ func TestSummary(t *testing.T) {
 		},
 		"nothing is known": {func(d *status.Document) {
 			*d = status.Document{Time: d.Time}
-		}, "unknown|unknown|none lately|unknown"},
+		}, "acts|unknown|none lately|unknown"},
 		"calm, in dry run": {func(d *status.Document) {
-			d.Enforcement = status.Enforcement{Reason: "Configured", Why: "--dry-run is set"}
+			d.Enforcement = acting.State{Reason: "Configured", Why: "--dry-run is set"}
 			d.Signals = d.Signals[:1]
 			d.Signals[0].Under = false
 			d.Decisions = []json.RawMessage{[]byte(`{"verb":"Acted","dry_run":true,"time":"2026-11-20T02:04:07Z","victim":"a/b"}`)}
 		}, "dry run: --dry-run is set|none|10m ago a/b (dry run)|0s ago"},
 		"stopped": {func(d *status.Document) {
-			d.Enforcement, d.Signals = status.Enforcement{Reason: "Stopped"}, nil
+			d.Enforcement, d.Signals = acting.State{Reason: "Stopped"}, nil
 			d.Decisions = slices.Repeat([]json.RawMessage{[]byte(`{"verb":"Held"}`)}, 64)
 		}, "stopped|none|none lately|0s ago"},
 		"does not know": {func(d *status.Document) {
-			d.Enforcement, d.Signals, d.Decisions = status.Enforcement{Reason: "StopUnknown"}, nil, nil
+			d.Enforcement, d.Signals, d.Decisions = acting.State{Reason: "StopUnknown"}, nil, nil
 		}, "stop unknown|none|none lately|0s ago"},
 	} {
 		d := full(t)
@@ -218,12 +219,12 @@ func TestBadDocuments(t *testing.T) {
 		"beyond int64":      {change(`"workingSet": 1`, `"workingSet": 99999999999999999999`), "cannot unmarshal number 99999999999999999999"},
 		"missing figure":    {change(`"workingSet": 104857600,`, ""), "pods[0].usage.workingSet: is missing, and missing is not 0"},
 		"null figure":       {change(`"workingSet": 104857600`, `"workingSet": null`), "pods[0].usage.workingSet: is missing, and missing is not 0"},
-		"no pods":           {`{"apiVersion": "evictd.dev/v1alpha1", "kind": "NodeStatus", "evictdVersion": "v", "nodeName": "n", "time": "2026-11-20T02:14:07Z", "configuration": {"apiVersion": "evictd.dev/v1alpha1", "kind": "EvictdConfiguration"}}`, "pods: is missing"},
+		"no pods":           {`{"apiVersion": "evictd.dev/v1alpha1", "kind": "NodeStatus", "evictdVersion": "v", "nodeName": "n", "time": "2026-11-20T02:14:07Z", "enforcement": {}, "configuration": {"apiVersion": "evictd.dev/v1alpha1", "kind": "EvictdConfiguration"}}`, "pods: is missing"},
 		"no time":           {change(`"time": "2026`, `"time": "yesterday`), `parsing time "yesterday`},
 		"no configuration":  {change(`"configuration"`, `"enforcement"`), `duplicate field "enforcement"`},
 		"bad configuration": {change(`"memory.available": "5%"`, `"memory.available": "500%"`), "configuration: invalid configuration: evictionHard[memory.available]"},
 		"unknown setting":   {change(`"dryRun": false`, `"colour": false`), "configuration: invalid configuration: colour"},
-		"null pod":          {`{"apiVersion": "evictd.dev/v1alpha1", "kind": "NodeStatus", "evictdVersion": "v", "nodeName": "n", "time": "2026-11-20T02:14:07Z", "pods": [null], "configuration": {"apiVersion": "evictd.dev/v1alpha1", "kind": "EvictdConfiguration"}}`, "pods[0]: is missing"},
+		"null pod":          {`{"apiVersion": "evictd.dev/v1alpha1", "kind": "NodeStatus", "evictdVersion": "v", "nodeName": "n", "time": "2026-11-20T02:14:07Z", "enforcement": {}, "pods": [null], "configuration": {"apiVersion": "evictd.dev/v1alpha1", "kind": "EvictdConfiguration"}}`, "pods[0]: is missing"},
 		"no such signal":    {change(`"name": "memory.available"`, `"name": "memory.free"`), `unknown signal "memory.free"`},
 		"no such disk":      {change(`"nodefs.available": 5`, `"tape.available": 5`), `unknown signal "tape.available"`},
 		"a number as name":  {change(`"nodeName": "worker-1"`, `"nodeName": 5`), "nodeName of type string"},

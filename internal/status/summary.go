@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -40,13 +41,13 @@ func (d *Document) decisions() []decision {
 
 // mode says whether the agent evicts.
 func (d *Document) mode() string {
-	switch e := d.Enforcement; {
-	case e.On:
+	switch reason := d.Enforcement.Reason; reason {
+	case acting.Acts:
 		return "acts"
-	case e.Reason == "Configured":
+	case acting.Configured:
 		return "dry run"
 	default: // Stopped, StopUnknown
-		return cmp.Or(strings.ToLower(strings.ReplaceAll(e.Reason, "Unknown", " unknown")), unknown)
+		return strings.ToLower(strings.ReplaceAll(string(reason), "Unknown", " unknown"))
 	}
 }
 
