@@ -46,7 +46,7 @@ func NewEvents(send record.EventSink, nodeName string) *Events {
 // Close ends the queue after a second, in which what is queued is sent: client-go's own end loses it
 // (tools/record/event.go, StartEventWatcher: a select between the end and the next Event).
 func (e *Events) Close() {
-	<-time.After(lastEvents)
+	<-time.NewTimer(lastEvents).C
 	e.Shutdown()
 }
 
