@@ -60,7 +60,7 @@ func randomState(r *rand.Rand, most int) (s State) {
 			Accepted: when(), Deadline: when(), Ended: when(), GraceSeconds: r.Int64(), DryRun: r.IntN(2) == 0,
 		}, *inDoubtOn(text("pod"), r.Uint64()).Victim())
 		s.Cooldown.Accepted = append(s.Cooldown.Accepted, cooldown.Accepted{Owner: text("owner"), At: when()})
-		s.Cooldown.Waits = map[cooldown.Key]cooldown.Wait{{Kind: "pod", Of: "shop", Name: text("pod")}: {Until: when(), Count: r.IntN(9), Why: evict.Denied}}
+		s.Cooldown.Waits = map[string]cooldown.Wait{"pod/shop/" + text("pod"): {Until: when(), Count: r.IntN(9), Why: evict.Denied}}
 	}
 	return s
 }
@@ -190,7 +190,7 @@ func BenchmarkSave(b *testing.B) {
 		s.InFlight.Victims = append(s.InFlight.Victims, victim)
 	}
 	for i := range 110 {
-		s.Cooldown.Waits[cooldown.Key{Kind: "pod", Of: "shop", Name: fmt.Sprintf("6f0b4d0e-3c1f-4b52-9b0f-%012d", i)}] = cooldown.Wait{Until: noon(), Count: 3, Why: evict.BlockedByBudget, PDB: "checkout"}
+		s.Cooldown.Waits[fmt.Sprintf("pod/shop/6f0b4d0e-3c1f-4b52-9b0f-%012d", i)] = cooldown.Wait{Until: noon(), Count: 3, Why: evict.BlockedByBudget, PDB: "checkout"}
 	}
 	text, err := state.Encode(s, thisBoot)
 	if err != nil {

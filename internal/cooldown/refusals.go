@@ -2,6 +2,7 @@ package cooldown
 
 import (
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -69,7 +70,7 @@ const (
 
 // answered remembers an answer about a pod.
 func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
-	switch own := (Key{kindPod, pod.Namespace, pod.UID}); {
+	switch own := key(kindPod, pod.Namespace, pod.UID); {
 	case r.Outcome.Accepted() || r.Outcome == evict.Gone:
 		t.accepted(pod, r.Outcome)
 	case r.Outcome.OfBudget() && r.Budget != "" && pod.Ready:
@@ -88,15 +89,15 @@ func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
 
 // accepted forgets the refusals before an eviction, and its budget's.
 func (t *Tracker) accepted(pod *rank.Pod, outcome evict.Outcome) {
-	if shared, is := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]; is && (outcome == evict.Evicted || outcome == evict.WouldEvict) {
-		delete(t.known.Waits, Key{kindPDB, pod.Namespace, shared.PDB})
+	if shared, is := t.known.Waits[key(kindShared, pod.Namespace, pod.UID)]; is && (outcome == evict.Evicted || outcome == evict.WouldEvict) {
+		delete(t.known.Waits, key(kindPDB, pod.Namespace, shared.PDB))
 	}
 	t.forgetPod(pod, kindPod, kindShared, kindDoubt)
 }
 
 func (t *Tracker) forgetPod(pod *rank.Pod, kinds ...string) {
 	for _, kind := range kinds {
-		delete(t.known.Waits, Key{kind, pod.Namespace, pod.UID})
+		delete(t.known.Waits, key(kind, pod.Namespace, pod.UID))
 	}
 }
 
@@ -106,44 +107,44 @@ func (t *Tracker) heard(r *evict.Result, now time.Time) {
 	switch {
 	case r.Withdrawn:
 	case r.Outcome == evict.Throttled && !r.PodAlone, r.Outcome == evict.Unconfirmed:
-		t.extend(Key{Kind: kindServer}, serverSpan(), r, now)
+		t.extend(key(kindServer, "", ""), serverSpan(), r, now)
 	default:
-		delete(t.known.Waits, Key{Kind: kindServer})
+		delete(t.known.Waits, key(kindServer, "", ""))
 	}
 }
 
 // share puts a pod in the back-off of the PDB that blocks it. Several refusals of one decision
 // are one for the PDB.
 func (t *Tracker) share(pod *rank.Pod, r *evict.Result, now time.Time) {
-	if key := (Key{kindPDB, pod.Namespace, r.Budget}); !now.Before(t.known.Waits[key].Until) {
-		t.extend(key, spanOf(r.Outcome), r, now)
+	if pdb := key(kindPDB, pod.Namespace, r.Budget); !now.Before(t.known.Waits[pdb].Until) {
+		t.extend(pdb, spanOf(r.Outcome), r, now)
 	}
 	t.forgetPod(pod, kindPod, kindDoubt)
-	t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}] = Wait{Until: now.Add(t.stretch(trust)), Why: r.Outcome, PDB: r.Budget}
+	t.known.Waits[key(kindShared, pod.Namespace, pod.UID)] = Wait{Until: now.Add(t.stretch(trust)), Why: r.Outcome, PDB: r.Budget}
 }
 
 // isSilent counts a request for a pod whose outcome is unknown, and reports whether there were too many
 // of them in a row.
 func (t *Tracker) isSilent(pod *rank.Pod, r *evict.Result, now time.Time) bool {
-	key := Key{kindDoubt, pod.Namespace, pod.UID}
-	row := t.known.Waits[key]
+	doubt := key(kindDoubt, pod.Namespace, pod.UID)
+	row := t.known.Waits[doubt]
 	if now.Sub(row.Until) >= spanOf(r.Outcome).longest {
 		row = Wait{Until: now.Add(silence)}
 	}
 	row.Count++
-	t.known.Waits[key] = row
+	t.known.Waits[doubt] = row
 	return row.Count >= inDoubtInARow && (!r.NoResponse || !now.Before(row.Until))
 }
 
 // extend doubles a back-off, or uses the time that the server sent. A back-off starts anew when the
 // longest time has passed since the last one without a refusal.
-func (t *Tracker) extend(key Key, s span, r *evict.Result, now time.Time) {
-	before := t.known.Waits[key]
+func (t *Tracker) extend(what string, s span, r *evict.Result, now time.Time) {
+	before := t.known.Waits[what]
 	if now.Sub(before.Until) >= s.longest {
 		before.Count = 0
 	}
 	wait := max(s.after(before.Count), min(r.RetryAfter, longestAsked))
-	t.known.Waits[key] = Wait{Until: now.Add(t.stretch(wait)), Count: before.Count + 1, Why: r.Outcome, PDB: r.Budget}
+	t.known.Waits[what] = Wait{Until: now.Add(t.stretch(wait)), Count: before.Count + 1, Why: r.Outcome, PDB: r.Budget}
 }
 
 // stretch makes a wait longer at random.
@@ -155,15 +156,15 @@ func (t *Tracker) stretch(wait time.Duration) time.Duration {
 // any ready pod holds for this pod too, "" where there is none. Only while it is ready does it share the back-off of
 // a PDB.
 func (t *Tracker) refusal(pod *rank.Pod, now time.Time) (Wait, bool) {
-	shared := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]
+	shared := t.known.Waits[key(kindShared, pod.Namespace, pod.UID)]
 	if !pod.Ready || !now.Before(shared.Until) {
-		own := t.known.Waits[Key{kindPod, pod.Namespace, pod.UID}]
+		own := t.known.Waits[key(kindPod, pod.Namespace, pod.UID)]
 		if !now.Before(own.Until) {
 			own = Wait{}
 		}
 		return own, !own.Until.IsZero()
 	}
-	if budget := t.known.Waits[Key{kindPDB, pod.Namespace, shared.PDB}].Until; budget.Before(shared.Until) {
+	if budget := t.known.Waits[key(kindPDB, pod.Namespace, shared.PDB)].Until; budget.Before(shared.Until) {
 		shared.Until = budget
 	}
 	return shared, now.Before(shared.Until)
@@ -172,10 +173,12 @@ func (t *Tracker) refusal(pod *rank.Pod, now time.Time) (Wait, bool) {
 // Waiting returns how many of the pods that are present wait because a PDB refused, and how many because more than
 // one selects them.
 func (t *Tracker) Waiting(now time.Time, present func(uid string) bool) (blocked, misconfigured int) {
-	for key, w := range t.known.Waits {
-		_, waits := t.refusal(&rank.Pod{Namespace: key.Of, UID: key.Name, Ready: true}, now)
+	for what, w := range t.known.Waits {
+		kind, of, _ := strings.Cut(what, "/")
+		namespace, uid, _ := strings.Cut(of, "/")
+		_, waits := t.refusal(&rank.Pod{Namespace: namespace, UID: uid, Ready: true}, now)
 		switch {
-		case !waits || key.Kind != kindPod && key.Kind != kindShared || !present(key.Name):
+		case !waits || kind != kindPod && kind != kindShared || !present(uid):
 		case w.Why.OfBudget():
 			blocked++
 		case w.Why == evict.Misconfigured:
@@ -189,12 +192,12 @@ func (t *Tracker) Waiting(now time.Time, present func(uid string) bool) (blocked
 // another incident, ends the row.
 func (t *Tracker) tried(d *decide.Decision, stale bool) {
 	signal := d.Pressure.Threshold.Signal.String()
-	maps.DeleteFunc(t.known.Waits, func(key Key, w Wait) bool {
-		return key.Kind == kindTried && key.Of == signal && (!stale || w.Incident != d.Incident)
+	maps.DeleteFunc(t.known.Waits, func(what string, w Wait) bool {
+		return strings.HasPrefix(what, key(kindTried, signal, "")) && (!stale || w.Incident != d.Incident)
 	})
 	for i := range d.Attempts {
 		if a := &d.Attempts[i]; stale {
-			t.known.Waits[Key{kindTried, signal, a.Entry.Pod.UID}] = Wait{Until: d.Time.Add(triedFor), Why: a.Result.Outcome, Incident: d.Incident}
+			t.known.Waits[key(kindTried, signal, a.Entry.Pod.UID)] = Wait{Until: d.Time.Add(triedFor), Why: a.Result.Outcome, Incident: d.Incident}
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -18,8 +17,8 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Key names what waits: its kind, and which one it is.
-type Key struct{ Kind, Of, Name string }
+// key names what waits, as the state file writes it: its kind, and which one it is.
+func key(kind, of, name string) string { return kind + "/" + of + "/" + name }
 
 // The kinds.
 const (
@@ -44,20 +43,6 @@ const (
 	kindBypass = "bypass"
 )
 
-// MarshalText writes the three with slashes between them.
-func (k Key) MarshalText() ([]byte, error) { return []byte(k.Kind + "/" + k.Of + "/" + k.Name), nil }
-
-// UnmarshalText reads what MarshalText writes.
-func (k *Key) UnmarshalText(text []byte) error {
-	kind, rest, more := strings.Cut(string(text), "/")
-	of, name, all := strings.Cut(rest, "/")
-	if !more || !all {
-		return fmt.Errorf("%q is no key of what waits", text)
-	}
-	*k = Key{kind, of, name}
-	return nil
-}
-
 // Wait is what is remembered of one key.
 type Wait struct {
 	// Until is when the key need not wait any more.
@@ -73,7 +58,8 @@ type Wait struct {
 
 // State is what a [Tracker] knows, and what a restart must not forget.
 type State struct {
-	Waits map[Key]Wait `json:"waits,omitempty"`
+	// Waits are by kind/of/name of what waits.
+	Waits map[string]Wait `json:"waits,omitempty"`
 	// Accepted are the evictions that count against the limits, the oldest first.
 	Accepted []Accepted `json:"accepted,omitempty"`
 }
@@ -87,7 +73,7 @@ type Tracker struct {
 
 // New returns a tracker that remembers nothing. Random returns numbers in [0,1).
 func New(limits Limits, random func() float64) *Tracker {
-	return &Tracker{limits: limits, random: random, known: State{Waits: map[Key]Wait{}}}
+	return &Tracker{limits: limits, random: random, known: State{Waits: map[string]Wait{}}}
 }
 
 // Export returns a copy of what the tracker knows.
@@ -98,10 +84,10 @@ func (t *Tracker) Export() State {
 // Restore replaces what the tracker knows by what was exported and still matters.
 func (t *Tracker) Restore(s State, now time.Time) {
 	const most = trust + trust/5 // with what is drawn at random; no back-off is longer
-	t.known = State{Waits: make(map[Key]Wait, len(s.Waits))}
-	for key, w := range s.Waits {
+	t.known = State{Waits: make(map[string]Wait, len(s.Waits))}
+	for what, w := range s.Waits {
 		w.Until = state.Restored(w.Until, now, most)
-		t.known.Waits[key] = w
+		t.known.Waits[what] = w
 	}
 	t.forget(now)
 	for _, a := range s.Accepted {
@@ -127,17 +113,17 @@ func (t *Tracker) Observe(r *decide.Report, now time.Time) {
 		unbypassed = unbypassed || a.Bypassed != nil && !a.Result.Outcome.Accepted()
 	}
 	if r.Unread {
-		t.extend(Key{Kind: kindServer}, serverSpan(), &evict.Result{Outcome: evict.Unconfirmed}, now)
+		t.extend(key(kindServer, "", ""), serverSpan(), &evict.Result{Outcome: evict.Unconfirmed}, now)
 	}
 	t.tried(&r.Decision, r.Stale)
 	if unbypassed {
-		t.known.Waits[Key{Kind: kindBypass}] = Wait{Until: now.Add(bypassBackOff)}
+		t.known.Waits[key(kindBypass, "", "")] = Wait{Until: now.Add(bypassBackOff)}
 	}
 }
 
 // forget drops what waits no more: after the longest back-off a refusal makes the next one no longer.
 func (t *Tracker) forget(now time.Time) {
-	maps.DeleteFunc(t.known.Waits, func(_ Key, w Wait) bool {
+	maps.DeleteFunc(t.known.Waits, func(_ string, w Wait) bool {
 		return now.Sub(w.Until) >= spanOf(evict.Denied).longest
 	})
 }
@@ -152,7 +138,7 @@ func (t *Tracker) Pod(s *decide.Situation, pod *rank.Pod, bypassPDB bool) (decid
 	if waits && bypassed(w) {
 		w, waits = Wait{PDB: w.PDB}, false
 	}
-	last := t.known.Waits[Key{kindTried, s.Pressure.Threshold.Signal.String(), pod.UID}]
+	last := t.known.Waits[key(kindTried, s.Pressure.Threshold.Signal.String(), pod.UID)]
 	if now.Before(last.Until) && last.Incident == s.Incident && !bypassed(last) {
 		if w.Until.After(last.Until) {
 			last.Until = w.Until
@@ -171,13 +157,13 @@ func (t *Tracker) Pod(s *decide.Situation, pod *rank.Pod, bypassPDB bool) (decid
 
 // Server returns why no request may be sent to the API server now.
 func (t *Tracker) Server(now time.Time) (decide.Wait, bool) {
-	until := t.known.Waits[Key{Kind: kindServer}].Until
+	until := t.known.Waits[key(kindServer, "", "")].Until
 	return waits(until, now, "the API server is not asked for another %v", until.Sub(now).Round(time.Second))
 }
 
 // Bypass returns until when no PDB may be bypassed.
 func (t *Tracker) Bypass(now time.Time) (decide.Wait, bool) {
-	return waits(t.known.Waits[Key{Kind: kindBypass}].Until, now, "")
+	return waits(t.known.Waits[key(kindBypass, "", "")].Until, now, "")
 }
 
 // waits returns why something waits, and false where it does not.

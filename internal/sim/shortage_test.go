@@ -187,8 +187,8 @@ func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
 		had := n.option
 		n.option = func(o *agent.Options) {
 			had(o)
-			o.Remembered.Cooldown.Waits = map[cooldown.Key]cooldown.Wait{
-				{Kind: "pod", Of: "shop", Name: "uid-refused"}: {Until: n.began.Add(10 * time.Second), Count: 1, Why: evict.BlockedByBudget},
+			o.Remembered.Cooldown.Waits = map[string]cooldown.Wait{
+				"pod/shop/uid-refused": {Until: n.began.Add(10 * time.Second), Count: 1, Why: evict.BlockedByBudget},
 			}
 		}
 		n.evicts(time.Millisecond, "free")
