@@ -127,8 +127,8 @@ func TestAStateThatIsTooLargeIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestAWriteThatHangsHoldsNothingUp: a state that is handed over while a write hangs is not waited
-// for, and the newest state is written once the write continues.
+// TestAWriteThatHangsHoldsNothingUp: a state that is handed over while a write hangs is waited for a
+// moment alone, and the newest state is written once the write continues.
 func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

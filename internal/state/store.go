@@ -22,7 +22,6 @@ type Store struct {
 	mu   sync.Mutex
 	next any           // what is written next; nil when there is nothing
 	done chan struct{} // closed once all is written, or could not be; nil when there is no writer
-	slow bool          // the write takes longer than [Patience]
 
 	written []byte // the file's text; the writer's alone
 }
@@ -35,17 +34,14 @@ func NewStore(dir, bootID string, onFailure func(error)) *Store {
 }
 
 // Save writes the state in place of the one before. It does not wait; what it returns waits until
-// the state was written, or could not be: for [Patience] at most, and not at all while a write takes
-// longer. The state must not be changed any more.
+// the state was written, or could not be: for [Patience] at most. The state must not be changed any
+// more.
 func (s *Store) Save(state any) (kept func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next = state; s.done == nil {
-		s.done, s.slow = make(chan struct{}), false
+		s.done = make(chan struct{})
 		go s.write()
-	}
-	if s.slow {
-		return func() {}
 	}
 	done := s.done
 	return func() {
@@ -61,7 +57,7 @@ func (s *Store) Save(state any) (kept func()) {
 // write writes what is next until there is nothing more.
 func (s *Store) write() {
 	for state := s.take(); state != nil; state = s.take() {
-		slow := time.AfterFunc(Patience, s.tooLong) // while it lasts: it may hang
+		slow := time.AfterFunc(Patience, func() { s.onFailure(fmt.Errorf("it takes longer than %v", Patience)) }) // it may hang
 		err := s.replace(state)
 		slow.Stop()
 		if err != nil {
@@ -70,19 +66,11 @@ func (s *Store) write() {
 	}
 }
 
-// tooLong notes that a write takes too long.
-func (s *Store) tooLong() {
-	s.mu.Lock()
-	s.slow = true
-	s.mu.Unlock()
-	s.onFailure(fmt.Errorf("it takes longer than %v", Patience))
-}
-
 // take returns what is next; nil ends the writer.
 func (s *Store) take() (state any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state, s.next, s.slow = s.next, nil, false
+	state, s.next = s.next, nil
 	if state == nil {
 		close(s.done)
 		s.done = nil
