@@ -4,7 +4,6 @@
 package inflight
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -43,8 +42,8 @@ type Tracker struct {
 	dryRun   bool
 	listed   map[string]*nodepods.Pod // by UID, once for a tick; nil before
 
-	// victims are in any phase: those that are gone in the order of their ends, and of those in doubt
-	// at most one for a resource.
+	// victims are in any phase: those that terminate in the order in which they were accepted, those that are
+	// gone in the order of their ends, and of those in doubt at most one for a resource.
 	victims []*decide.Victim
 	// lastEnd is when a victim of evictd's last ended; the zero time when none has. The ends of other pods do not
 	// count: on a node with short jobs pods end all the time.
@@ -105,7 +104,6 @@ func (t *Tracker) Update(ctx context.Context, now time.Time) (ended []decide.Vic
 		}
 		return false
 	})
-	slices.SortFunc(ended, oldestFirst)
 	for i := range ended {
 		t.end(ended[i], now)
 	}
@@ -168,7 +166,6 @@ func (t *Tracker) All() []decide.Victim {
 			all = append(all, *v)
 		}
 	}
-	slices.SortFunc(all, oldestFirst)
 	return all
 }
 
@@ -188,10 +185,6 @@ func (t *Tracker) find(phase decide.Phase, uid string) *decide.Victim {
 // drop forgets victims.
 func (t *Tracker) drop(what func(*decide.Victim) bool) {
 	t.victims = slices.DeleteFunc(t.victims, what)
-}
-
-func oldestFirst(a, b decide.Victim) int {
-	return cmp.Or(a.Accepted.Compare(b.Accepted), cmp.Compare(a.UID, b.UID))
 }
 
 // Present reports whether a pod is there: the API server lists it and it has not finished, or its
