@@ -54,13 +54,10 @@ func (t *Tracker) Node(now time.Time) (decide.Wait, bool) {
 // Owner returns why no pod of an owner, by the UID of the controller, may be evicted for now: the limit
 // an hour. Pods without an owner are counted by the node's limit alone.
 func (t *Tracker) Owner(owner string, now time.Time) (decide.Wait, bool) {
-	if owner == "" || t.limits.PerOwnerPerHour == 0 {
+	if owner == "" {
 		return decide.Wait{}, false
 	}
 	n, until := t.within(time.Hour, t.limits.PerOwnerPerHour, now, func(a *Accepted) bool { return a.Owner == owner })
-	if until.IsZero() {
-		return decide.Wait{}, false // asked of each candidate
-	}
 	return waits(until, now, "%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, t.limits.PerOwnerPerHour)
 }
 
