@@ -144,7 +144,7 @@ func (d *daemon) remember(options *agent.Options) {
 		d.logger.Warn("starting without a state, and none is written", zap.Error(err))
 		return
 	}
-	options.Memory = state.NewStore(dir, bootID, func(err error) { d.recorder.Failed(record.FailedState, err) })
+	options.Save = state.NewStore(dir, bootID, func(err error) { d.recorder.Failed(record.FailedState, err) }).Save
 	var kept agent.State
 	switch err := state.Load(dir, bootID, &kept); {
 	case err == nil:

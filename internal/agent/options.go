@@ -49,13 +49,6 @@ type Recorder interface {
 	VictimEnded(e *decide.Ended)
 }
 
-// Memory keeps states for the next process.
-type Memory interface {
-	// Save keeps a [State] in place of the one before, which is not changed any more. It does not wait;
-	// what it returns waits until the state is kept, for a bounded moment.
-	Save(state any) (kept func())
-}
-
 // Pods knows the node's pods.
 type Pods interface {
 	inflight.Pods
@@ -85,11 +78,12 @@ type Options struct {
 	// by the kernel's, in bytes: active page cache, mostly. It may be a second old; 0 means that
 	// this is not known.
 	KubeletGap func(now time.Time) int64
-	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has kept
-	// of the previous process. It is nil when nothing is known of the time before the start, and
-	// then the start is a careful one, see docs/adr/0009. The zero State says that there was
+	// Save keeps a [State] for the next process, in place of the one before; it is not changed any more.
+	// Save does not wait; what it returns waits until the state is kept, for a bounded moment. Nil keeps nothing.
+	Save func(state any) (kept func())
+	// Remembered is what was kept of the previous process. It is nil when nothing is known of the time before
+	// the start, and then the start is a careful one, see docs/adr/0009. The zero State says that there was
 	// nothing to keep.
-	Memory     Memory
 	Remembered *State
 	// Held reads the details of a pod's cgroup, on the executor's goroutine; nil with an error when
 	// they are not known.

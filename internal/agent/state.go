@@ -50,10 +50,10 @@ func (a *Agent) keepChanged() {
 
 // keep hands a state over. What it returns waits until that is kept.
 func (a *Agent) keep(s State) (kept func()) {
-	if a.options.Memory == nil {
+	if a.options.Save == nil {
 		return func() {}
 	}
-	return a.options.Memory.Save(s)
+	return a.options.Save(s)
 }
 
 // beforeSend hands a request over that is about to be sent, with what was known when its plan began, and

@@ -155,7 +155,7 @@ func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // noon is ahead: what is restored was sent now
 		to := &kept{}
 		known := requests(inDoubtOn("disk", 1), inDoubtOn("other", 2))
-		a := newBenchAgent(t, newBenchNode(1, 100), func(o *Options) { o.Memory, o.Remembered = to, &known })
+		a := newBenchAgent(t, newBenchNode(1, 100), func(o *Options) { o.Save, o.Remembered = to.Save, &known })
 		a.begin(&decide.Decision{})
 		a.changed = true
 		if a.keepChanged(); to.saves != 0 {

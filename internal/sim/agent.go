@@ -44,7 +44,7 @@ func enforced(policy agent.Policy) agent.Policy {
 func (n *Node) Options(policy agent.Policy, f *File) agent.Options {
 	o := agent.Options{
 		Policy: enforced(policy), Sampler: n, Pods: n, Evictor: n, Recorder: recorder{n},
-		Random: func() float64 { return 0 }, Memory: f, Remembered: &agent.State{},
+		Random: func() float64 { return 0 }, Save: f.Save, Remembered: &agent.State{},
 		OOMKills: n.oomKills, KubeletGap: func(time.Time) int64 { return n.gap }, Held: n.detailOf, Taints: untainted{},
 		Measure: measure.Options{Cgroups: n, Disk: n.disk, Fault: recorder{n}.Failed},
 	}
@@ -70,7 +70,7 @@ type File struct {
 
 const bootOfFile = "boot"
 
-// Save implements [agent.Memory].
+// Save implements [agent.Options.Save].
 func (f *File) Save(s any) func() {
 	text, err := state.Encode(s, bootOfFile)
 	f.mu.Lock()

@@ -243,12 +243,12 @@ func (m slowMemory) Save(s any) func() {
 
 // A state that cannot be written stops no eviction, and neither does none.
 func TestEvictionDoesNotWaitForItsState(t *testing.T) {
-	stories(t, map[string]func(n *world) agent.Memory{
-		"slow": func(n *world) agent.Memory { return slowMemory{n.file} },
-		"none": func(*world) agent.Memory { return nil },
-	}, func(n *world, _ string, memory func(n *world) agent.Memory) {
+	stories(t, map[string]func(n *world) func(any) func(){
+		"slow": func(n *world) func(any) func() { return slowMemory{n.file}.Save },
+		"none": func(*world) func(any) func() { return nil },
+	}, func(n *world, _ string, memory func(n *world) func(any) func()) {
 		n.runs("greedy 950/100")
-		n.watch(state.Patience+10*time.Millisecond, func(o *agent.Options) { o.Memory = memory(n) })
+		n.watch(state.Patience+10*time.Millisecond, func(o *agent.Options) { o.Save = memory(n) })
 		n.evicted("greedy")
 	})
 }
@@ -494,7 +494,7 @@ func (n *world) killedAt(step string, seconds int64, keeps bool) {
 func (n *world) runKillable(k *killable, taints agent.Taints, remembered *agent.State) {
 	n.t.Helper()
 	n.start(func(o *agent.Options) {
-		o.Sampler, o.Pods, o.Measure.Cgroups, o.Evictor, o.Memory = k, k, k, k, k
+		o.Sampler, o.Pods, o.Measure.Cgroups, o.Evictor, o.Save = k, k, k, k, k.Save
 		o.Recorder, o.Taints, o.Remembered = killableRecorder{recorder{k.Node}, k}, killableTaints{taints, k}, remembered
 	})
 	ctx, stop := context.WithTimeout(n.t.Context(), 2*time.Minute)
