@@ -94,8 +94,9 @@ func (a *Agent) putActing(now acting.State, cause string) {
 		a.cooldown.ForgetDryRuns()
 		a.incidents.ForgetDryRuns()
 	}
-	a.changed = a.victims.Adopt(a.policy.DryRun) || a.changed
+	a.victims.Adopt(a.policy.DryRun)
 	a.cooldown.SetLimits(a.policy.Limits)
+	a.changed = true
 }
 
 // Reload makes a policy the active one before the next tick, with a sampler for its thresholds. It

@@ -68,17 +68,14 @@ func New(pods Pods, measurer Measurer) *Tracker {
 }
 
 // Adopt takes another policy. Memory may be measured in another way from then on, so that what was measured
-// before does not count, and once evictd evicts for real no victim of a dry run is in flight. It reports
-// whether a dry run has ended.
-func (t *Tracker) Adopt(dryRun bool) (ended bool) {
+// before does not count, and once evictd evicts for real no victim of a dry run is in flight.
+func (t *Tracker) Adopt(dryRun bool) {
 	for _, r := range t.reclaims {
 		r.held = 0
 	}
-	ended, t.dryRun = t.dryRun && !dryRun, dryRun
-	if !dryRun {
+	if t.dryRun = dryRun; !dryRun {
 		t.drop(func(v *decide.Victim) bool { return v.DryRun })
 	}
-	return ended
 }
 
 // Update begins a tick. It returns the victims that have ended, the one first that was accepted first, and the
