@@ -7,12 +7,6 @@ import (
 	"github.com/evictd/evictd/internal/incident"
 )
 
-// begin notes a decision whose plan is about to be carried out: what is known now is kept with each of its
-// requests.
-func (a *Agent) begin(d *decide.Decision) {
-	a.planned, a.known = d, a.export()
-}
-
 // takeReport takes what became of a plan, or of a request in doubt: it has it remembered, and records the
 // decision, which has a hold only where no request was sent.
 func (a *Agent) takeReport(r decide.Report) {

@@ -156,7 +156,7 @@ func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
 		to := &kept{}
 		known := requests(inDoubtOn("disk", 1), inDoubtOn("other", 2))
 		a := newBenchAgent(t, newBenchNode(1, 100), func(o *Options) { o.Save, o.Remembered = to.Save, &known })
-		a.begin(&decide.Decision{})
+		a.planned, a.known = &decide.Decision{}, a.export()
 		a.changed = true
 		if a.keepChanged(); to.saves != 0 {
 			t.Error("a state without the request was handed over")

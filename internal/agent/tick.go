@@ -26,7 +26,9 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	} else {
 		next = a.relieve(ctx, sample, verdict, next)
 	}
-	a.reportEnded(started, ended)
+	for _, victim := range a.victims.ObserveReclaim(started, ended, a.sample) {
+		a.options.Recorder.VictimEnded(&victim)
+	}
 	a.keepChanged()
 	a.measurer.WarmUp(sample.Time)
 	a.ticked(started, sample, verdict)
@@ -103,7 +105,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		dealt[signal] = true
 		s, plan := a.assess(ctx, sample, p)
 		if !plan.Held() {
-			a.begin(&plan.Decision)
+			a.planned, a.known = &plan.Decision, a.export() // kept with each of its requests
 			a.executor.Start(ctx, plan)
 			return next
 		}
@@ -116,11 +118,4 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		a.record(&plan.Decision)
 	}
 	return next
-}
-
-// reportEnded reports what the end of each of these victims freed on the node.
-func (a *Agent) reportEnded(now time.Time, ended []decide.Victim) {
-	for _, victim := range a.victims.ObserveReclaim(now, ended, a.sample) {
-		a.options.Recorder.VictimEnded(&victim)
-	}
 }
