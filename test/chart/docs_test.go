@@ -9,17 +9,6 @@ import (
 	"testing"
 )
 
-// docs/install.md describes each value.
-func TestInstallPageHasEachValue(t *testing.T) {
-	t.Parallel()
-	page := read(t, "../../docs/install.md")
-	for _, leaf := range leaves("", parse(t, read(t, chartDir+"/values.yaml"))) {
-		if !regexp.MustCompile("(?m)^\\| (`[^|]*, )?`" + regexp.QuoteMeta(leaf) + "`").MatchString(page) {
-			t.Errorf("docs/install.md lacks the value %s", leaf)
-		}
-	}
-}
-
 // The kustomizations in docs/install.md are right as they are there, in a directory that
 // has deploy in it.
 func TestInstallPagesKustomizationsBuild(t *testing.T) {
@@ -64,7 +53,7 @@ func TestInstallPagesKustomizationsBuild(t *testing.T) {
 func TestSecurityPageLeavesThePolicyOut(t *testing.T) {
 	t.Parallel()
 	page := read(t, "../../docs/security.md")
-	for _, v := range Variants() {
+	for _, v := range Variants(t) {
 		if _, patches, _ := strings.Cut(v.Kustomization, "\n"); v.Name == withoutTheEvictionsPolicy && !strings.Contains(page, "\n"+patches+"\n") {
 			t.Errorf("docs/security.md lacks\n%s", patches)
 		}

@@ -36,8 +36,9 @@ func refusals() []refusal {
 		{"resources: {request: {}}", `- at '/resources': additional properties 'request' not allowed`},
 		{"goMemoryLimit: 56Mi", `- at '/goMemoryLimit': '56Mi' does not match pattern '^[0-9]+([KMGT]iB|B)?$'`},
 		{"updateStrategy: {type: Recreate}", `- at '/updateStrategy/type': value must be one of 'RollingUpdate', 'OnDelete'`},
-		{"podLabels: {app.kubernetes.io/name: mine}", `- at '/podLabels/app.kubernetes.io~1name': value must be 'evictd'`},
 		{"serviceAccount: {name: ''}", `- at '/serviceAccount/name': '' does not match pattern '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`},
+		{"podLabels: {app.kubernetes.io/name: mine}", `: podLabels may not have app.kubernetes.io/name: set nameOverride`},
+		{"commonLabels: {app.kubernetes.io/name: mine}", `: commonLabels may not have app.kubernetes.io/name: set nameOverride`},
 		{
 			"{diskNode: {enabled: true}, kubepodsTrigger: {enabled: true}}",
 			`: diskNode.enabled and kubepodsTrigger.enabled do not combine: set one of them to false`,

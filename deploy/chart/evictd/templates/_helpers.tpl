@@ -1,6 +1,23 @@
-{{- /* The labels of every object. The names of the objects are fixed: a cluster has one evictd. */}}
+{{- /* The name of the objects, but for the policies: a cluster has one evictd, whose name they and their messages have. */}}
+{{- define "evictd.fullname" -}}
+{{- .Values.fullnameOverride | default "evictd" }}
+{{- end }}
+
+{{- define "evictd.namespace" -}}
+{{- .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
+{{- /* By these the DaemonSet selects its pods. */}}
+{{- define "evictd.selectorLabels" -}}
+app.kubernetes.io/name: {{ .Values.nameOverride | default "evictd" }}
+{{- end }}
+
+{{- /* The labels of every object. */}}
 {{- define "evictd.labels" -}}
-app.kubernetes.io/name: evictd
+{{ include "evictd.selectorLabels" . }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "evictd.image" -}}
@@ -13,13 +30,13 @@ app.kubernetes.io/name: evictd
 {{- define "evictd.subjects" -}}
 - kind: ServiceAccount
   name: {{ .Values.serviceAccount.name }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ include "evictd.namespace" . }}
 {{- end }}
 
 {{- /* A policy applies to evictd's account alone, wherever the release is. */}}
 {{- define "evictd.policyForAccount" -}}
 - name: evictd
-  expression: request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}'
+  expression: request.userInfo.username == 'system:serviceaccount:{{ include "evictd.namespace" . }}:{{ .Values.serviceAccount.name }}'
 {{- end }}
 
 {{- /* The node that the token names; empty if it names none. */}}
@@ -30,14 +47,15 @@ app.kubernetes.io/name: evictd
     ? request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
 {{- end }}
 
+{{- /* Of the chart and a policy's name. */}}
 {{- define "evictd.policyBinding" -}}
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
-  name: {{ . }}
-  labels: {{ include "evictd.labels" . | nindent 4 }}
+  name: {{ last . }}
+  labels: {{ include "evictd.labels" (first .) | nindent 4 }}
 spec:
-  policyName: {{ . }}
+  policyName: {{ last . }}
   validationActions: [Deny]
 {{- end }}
 
@@ -78,6 +96,11 @@ host: {{ .address | trimPrefix "[" | trimSuffix "]" }}
 {{- define "evictd.check" -}}
 {{- if and .Values.diskNode.enabled .Values.kubepodsTrigger.enabled }}
 {{- fail "diskNode.enabled and kubepodsTrigger.enabled do not combine: set one of them to false" }}
+{{- end }}
+{{- range list "commonLabels" "podLabels" }}
+{{- if hasKey (index $.Values . | default dict) "app.kubernetes.io/name" }}
+{{- fail (printf "%s may not have app.kubernetes.io/name: set nameOverride" .) }}
+{{- end }}
 {{- end }}
 {{- if not .Values.ownNodePolicies.enabled }}
 {{- range list "taint" "bestEffort" }}

@@ -107,6 +107,9 @@ capabilities:
 - {name: kubelet-config-drop-ins, mountPath: /host/kubelet-config.yaml.d, readOnly: true}
 {{- end }}
 {{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "evictd.volumes" -}}
@@ -115,7 +118,7 @@ capabilities:
   emptyDir: {medium: Memory, sizeLimit: {{ .Values.state.sizeLimit }}}
 {{- end }}
 - name: config
-  configMap: {name: evictd}
+  configMap: {name: {{ include "evictd.fullname" . }}}
 - name: proc
   hostPath: {path: /proc, type: Directory}
 - name: cgroup
@@ -139,5 +142,8 @@ capabilities:
 - name: kubelet-config-drop-ins
   hostPath: {path: {{ . }}, type: Directory}
 {{- end }}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
