@@ -38,7 +38,7 @@ CLUSTER_BIN := $(BIN)/cluster
 # from elsewhere.
 MODULES := . test test/chart test/cluster test/image test/parity
 # What 'make generate' writes, or writes lines of.
-GENERATED := docs/configuration.md docs/metrics.md docs/install.md \
+GENERATED := docs/configuration.md docs/metrics.md docs/install.md deploy/chart/evictd/README.md deploy/monitoring/prometheusrule.yaml \
 	deploy/daemonset.yaml deploy/chart/evictd/values.yaml deploy/chart/evictd/Chart.yaml Dockerfile
 # Packages that start goroutines: their tests run under the race detector. So do those of the loop in which
 # the goroutines of others meet it; all others in make test-long.
@@ -161,7 +161,7 @@ test-faults: ## API servers that fail, kill -9 of evictd (no root; four minutes)
 
 .PHONY: test-release
 test-release: needs-root ## The images, both architectures, the chart on a server and a node, lint of all modules, vulnerabilities (root)
-	$(STAGES) --record test-release verify-lint-all verify-vuln test-image test-arm64 test-chart-server test-helm krew
+	$(STAGES) --record test-release verify-lint-all verify-vuln test-image test-arm64 test-chart-server test-alerts test-helm krew
 
 .PHONY: test-long
 test-long: ## The unit tests with all their random inputs and the race detector, 100,000 states of parity, the test cluster
@@ -171,7 +171,7 @@ test-long: ## The unit tests with all their random inputs and the race detector,
 nightly: needs-root ## All of these, cgroup v2, fuzzers, half an hour of soak, short benchmarks (root; hours)
 	$(STAGES) --record nightly e2e-all test-faults test-release test-long test-cgroup2 e2e-cgroup2 fuzz-long soak bench-short
 
-.PHONY: e2e-every test-faults-every test-parity-all test-image test-chart-server test-helm test-race-all test-race-again test-cluster fuzz-long bench-short
+.PHONY: e2e-every test-faults-every test-parity-all test-image test-chart-server test-alerts test-helm test-race-all test-race-again test-cluster fuzz-long bench-short
 e2e-every:
 	EVICTD_PATIENCE=5 RUN=. $(MAKE) e2e
 test-faults-every: needs-gcc test-runner cluster-build
@@ -180,6 +180,10 @@ test-image: test-runner
 	cd test/image && $(GOTEST) ./...
 test-chart-server: test-runner cluster-build
 	cd test/chart && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./server
+test-alerts:
+	test/cluster/build.sh $(BIN)/prometheus prometheus
+	$(BIN)/prometheus/promtool check rules --lint=all --lint-fatal deploy/monitoring/alerts.yaml
+	$(BIN)/prometheus/promtool test rules test/chart/testdata/alerts_test.yaml test/chart/testdata/alerts_weeks_test.yaml
 test-helm:
 	RUN=TestHelmOnARealNode $(MAKE) e2e
 test-race-all: needs-gcc test-runner
@@ -333,6 +337,7 @@ fuzz: ## Each fuzzer for FUZZTIME (10s)
 generate: ## Write the generated pages again, and the name of the image and the version in the manifests
 	go generate ./...
 	go test -count=1 $(TIMEOUT) -run '^TestMetricsDoc$$' ./internal/record -update >/dev/null
+	cd test/chart && go test -count=1 $(TIMEOUT) -run '^Test(PrometheusRule|ReadmeHasEachValue)$$' . -update >/dev/null
 	sed -i -E 's|^( +image: ).*|\1$(IMAGE_NAME):$(VERSION)|' deploy/daemonset.yaml
 	sed -i -E 's|^(  repository: ).*|\1$(IMAGE_NAME)|' deploy/chart/evictd/values.yaml
 	sed -i -E 's|^(version: ).*|\1$(VERSION:v%=%)|; s|^(appVersion: ).*|\1$(VERSION)|' deploy/chart/evictd/Chart.yaml

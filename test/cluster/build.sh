@@ -1,8 +1,9 @@
 #!/bin/sh
 # Builds the programs of the test cluster from their Go modules:
 #
-#   build.sh FOLDER        etcd and the control plane
-#   build.sh FOLDER node   the scheduler, kubelet and containerd too
+#   build.sh FOLDER              etcd and the control plane
+#   build.sh FOLDER node         the scheduler, kubelet and containerd too
+#   build.sh FOLDER prometheus   Prometheus and promtool alone
 #
 # What go.mod and go.sum of a module determine is built once for all checkouts, into $EVICTD_CACHE by a
 # stamp of them. The cache may be deleted at any time.
@@ -15,7 +16,7 @@ cd "$(dirname "$0")"
 export CGO_ENABLED=0 GOWORK=off
 
 # compile MODULE FLAGS PACKAGE FILE
-compile() { (cd "$1" && go build -trimpath -buildvcs=false -ldflags "$2" -o "$4" "$3"); }
+compile() { (cd "$1" && go build -trimpath -buildvcs=false -tags "${tags:-}" -ldflags "$2" -o "$4" "$3"); }
 
 # pinned MODULE FLAGS PACKAGE...
 pinned() {
@@ -48,6 +49,11 @@ place() {
 	mv -f "$2.$$" "$2"
 }
 
+if [ "$node" = prometheus ]; then
+	tags=remove_all_sd # it is told its targets
+	pinned prometheus '-s -w' github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool
+	exit
+fi
 # Without their version the servers report v0.0.0-master, and clients reject the skew.
 version=$(sed -n 's|^[[:space:]]*k8s\.io/kubernetes \(v[^ ]*\).*|\1|p' kubernetes/go.mod)
 minor=${version#v*.}
