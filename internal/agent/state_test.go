@@ -93,7 +93,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte(`{"version":3,"bootID":"boot","state":{"inFlight":{"victims":[{"phase":"requested"},{"phase":"requested","request":{}},{"phase":"gone"},{}]}}}`))
+	f.Add([]byte(`{"version":4,"bootID":"boot","state":{"inFlight":{"victims":[{"phase":"requested"},{"phase":"requested","request":{}},{"phase":"gone"},{}]}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var got State
 		if state.Decode(text, thisBoot, &got) != nil {

@@ -28,7 +28,7 @@ const FileName = "state.json"
 
 // version is the format's. A file of another one is not used: it is another evictd's, and
 // guessing would be worse than a careful start.
-const version = 3
+const version = 4
 
 // MaxSize is the most that is written, in bytes. While it is replaced the old file and the
 // new one must fit into the volume, of 1 MiB in the shipped manifest, beside whatever else is

@@ -81,10 +81,10 @@ func TestWhatIsNotUsedAndWhy(t *testing.T) {
 		"an unknown field inside":   {replaced(`"at"`, `"color":1,"at"`), thisBoot, `unknown field "color"`},
 		"a field twice":             {replaced(`"bootID"`, `"bootID":"boot","bootID"`), thisBoot, `duplicate field "bootID"`},
 		"another case":              {replaced(`"bootID"`, `"bootid"`), thisBoot, `unknown field "bootid"`},
-		"another version":           {replaced(`"version":3`, `"version":2,"more":1`), thisBoot, "it has version 2, and this evictd reads version 3"},
-		"no version":                {replaced(`"version":3,`, ""), thisBoot, "it has version 0"},
+		"another version":           {replaced(`"version":4`, `"version":3,"more":1`), thisBoot, "it has version 3, and this evictd reads version 4"},
+		"no version":                {replaced(`"version":4,`, ""), thisBoot, "it has version 0"},
 		"another boot":              {whole, "another", `it is of boot "boot", and this is "another"`},
-		"nothing as its state":      {`{"bootID":"boot","version":3}`, thisBoot, "decoding the state file: "},
+		"nothing as its state":      {`{"bootID":"boot","version":4}`, thisBoot, "decoding the state file: "},
 		"as it was":                 {whole, thisBoot, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
