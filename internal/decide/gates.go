@@ -209,7 +209,8 @@ func (s *Situation) overdue() *nodepods.Pod {
 	}
 	for i := range s.InFlight {
 		b := &s.InFlight[i]
-		if !b.MayEscalate() || b.DryRun != s.Policy.DryRun || b.ReliedOn(p) || b.Expected.At(p.Threshold.Signal) <= 0 {
+		holds := s.Uses == nil || b.Expected.At(p.Threshold.Signal) > 0 // before the pods are measured it may hold something
+		if !holds || !b.MayEscalate() || b.DryRun != s.Policy.DryRun || b.ReliedOn(p) {
 			continue
 		}
 		at := slices.IndexFunc(s.Pods, func(pod *nodepods.Pod) bool { return pod.UID == b.UID })

@@ -199,6 +199,11 @@ func TestOverdueVictimIsEscalated(t *testing.T) {
 		}}
 		return s
 	}
+	unmeasured := build()
+	unmeasured.InFlight[0].Expected = pressure.Amounts{}
+	if plan := decided(unmeasured); plan.Held() {
+		t.Errorf("one that may hold something again: held before it is measured: %s", plan.Decision.Hold)
+	}
 	for name, test := range map[string]struct {
 		change    func(*decide.Situation)
 		escalates bool

@@ -64,6 +64,9 @@ func (r *run) leastViolated(ctx context.Context, blocked []*decide.Candidate) (v
 			}
 			read[pod.Namespace+"/"+c.PDB] = budget
 		}
+		if budget.Name == "" { // nothing is to be bypassed for this one
+			return c, budget, nil
+		}
 		if v := violation(&budget, pod.Ready); victim == nil || v < least {
 			victim, its, least = c, budget, v
 		}

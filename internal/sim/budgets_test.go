@@ -91,6 +91,17 @@ func TestBestEffort(t *testing.T) {
 				return answer(r)
 			}
 		}, []string{"evict alone"}, none},
+		"the pod of one that is not there goes before one whose budget is not violated": {nil, func(n *world) {
+			budget(0, 0)(n)
+			delete(n.budgets, "shop/oneof3")
+			answer := n.answer
+			n.answer = func(r evict.Request) evict.Result {
+				if len(n.evictions) == 3 {
+					return evict.Result{Outcome: evict.Evicted}
+				}
+				return answer(r)
+			}
+		}, []string{"evict oneof3"}, none},
 		"one that is not there and refuses again keeps the others from nothing": {nil, func(n *world) {
 			delete(n.budgets, "shop/alone")
 		}, []string{"evict alone", "delete oneof3"}, deleted},
