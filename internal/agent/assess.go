@@ -78,16 +78,18 @@ func (a *Agent) cancelWhenOutdated(ctx context.Context, sample *pressure.Sample,
 func (a *Agent) obsolete(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) (why string, giveWay bool) {
 	planned := &a.planned.Pressure.Threshold
 	for i := range verdict.Pressures {
-		now := &verdict.Pressures[i].Threshold
-		own := now.Signal == planned.Signal && now.Hard == planned.Hard
-		if !own && (planned.Hard || !now.Hard) {
-			continue
-		}
-		switch _, plan := a.assess(ctx, sample, &verdict.Pressures[i]); {
-		case own && plan.Decision.Hold == decide.HoldReclaimInProgress:
-			return plan.Decision.Detail, false
-		case !own && !plan.Held():
-			return fmt.Sprintf("nothing holds the hard pressure of %v any more", now.Signal), true
+		p := &verdict.Pressures[i]
+		now := &p.Threshold
+		switch own := now.Signal == planned.Signal && now.Hard == planned.Hard; {
+		case own && a.options.Pods.Synced():
+			s := a.situation(sample, p)
+			if a.measure(ctx, s); s.Covered() != "" {
+				return s.Covered(), false
+			}
+		case !own && !planned.Hard && now.Hard:
+			if _, plan := a.assess(ctx, sample, p); !plan.Held() {
+				return fmt.Sprintf("nothing holds the hard pressure of %v any more", now.Signal), true
+			}
 		}
 	}
 	return "", false

@@ -105,7 +105,10 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		dealt[signal] = true
 		s, plan := a.assess(ctx, sample, p)
 		if !plan.Held() {
-			a.planned, a.known = &plan.Decision, a.export() // kept with each of its requests
+			if a.planned, a.known = &plan.Decision, a.export(); a.changed { // known is kept with each of its requests too
+				a.changed = false
+				a.keep(a.known)
+			}
 			a.executor.Start(ctx, plan)
 			return next
 		}

@@ -200,6 +200,15 @@ func reclaimInFlight(s *Situation, _ *Decision) (Hold, string) {
 		len(s.InFlight), wording.Amount(s.Pressure.Threshold.Signal, short.ToLine))
 }
 
+// Covered says why what is in flight suffices; "" where it does not, or what the pods use is not known well
+// enough.
+func (s *Situation) Covered() (enough string) {
+	if hold, _ := usesKnown(s, &Decision{}); hold == HoldNone {
+		_, enough = reclaimInFlight(s, nil)
+	}
+	return enough
+}
+
 // LookAgain decides by a second reading, just before something irreversible. What the victims
 // should still free was measured before: what they have freed since shows in the reading, so less
 // is missing by now, or as much.
