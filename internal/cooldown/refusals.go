@@ -176,9 +176,14 @@ func (t *Tracker) Waiting(now time.Time, present func(uid string) bool) (blocked
 	for what, w := range t.known.Waits {
 		kind, of, _ := strings.Cut(what, "/")
 		namespace, uid, _ := strings.Cut(of, "/")
+		ofPod := kind == kindPod || kind == kindShared || kind == kindDoubt
+		if ofPod && !present(uid) {
+			delete(t.known.Waits, what)
+			continue
+		}
 		_, waits := t.refusal(&rank.Pod{Namespace: namespace, UID: uid, Ready: true}, now)
 		switch {
-		case !waits || kind != kindPod && kind != kindShared || !present(uid):
+		case !waits || !ofPod || kind == kindDoubt:
 		case w.Why.OfBudget():
 			blocked++
 		case w.Why == evict.Misconfigured:

@@ -112,6 +112,20 @@ func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	}
 }
 
+// What a pod waits for is forgotten with the pod, and that its budget refused is not.
+func TestAPodThatHasGoneWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	backoff := play(t, New(Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "c", evict.Result{Outcome: evict.Denied}, "ac"})
+	for present, want := range map[bool]int{true: 3, false: 1} {
+		next := New(Limits{}, noJitter)
+		next.Restore(backoff.Export(), at(0))
+		next.Waiting(at(time.Second), func(string) bool { return present })
+		if got := next.Export().Waits; len(got) != want {
+			t.Errorf("present %t: %v are remembered, want %d", present, got, want)
+		}
+	}
+}
+
 // What waits no more is forgotten ten minutes later.
 func TestRefusalsAreForgotten(t *testing.T) {
 	t.Parallel()

@@ -54,16 +54,23 @@ func TestIncidentTellsWhatOthersDid(t *testing.T) {
 
 func kills(n int64) func() (int64, error) { return func() (int64, error) { return n, nil } }
 
-// An incident is restored with no time in the future, and ends with the first sample where it is over.
+// An incident is restored for a day, with no time in the future, and ends with the first sample where it is over.
 func TestRestoredIncidents(t *testing.T) {
 	t.Parallel()
 	n, tracker := newNode(), calm()
 	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
 	kept := tracker.Open()
-	for after, want := range map[time.Duration]int{-time.Hour: 0, transition - 1: 0, transition: 1, 48 * time.Hour: 1} {
+	for after, want := range map[time.Duration]int{-time.Hour: 0, transition - 1: 0, transition: 1, restoredFor - 1: 1, restoredFor: -1} {
 		restarted, sample := calm(), n.after(0, nil)
 		restarted.Restore(kept, n.at.Add(after))
-		if open := restarted.Open(); len(open) != 1 || open[0].Short.After(n.at.Add(after)) {
+		open := restarted.Open()
+		if want < 0 {
+			if len(open) != 0 {
+				t.Errorf("%v after: open %+v, want none", after, open)
+			}
+			continue
+		}
+		if len(open) != 1 || open[0].Short.After(n.at.Add(after)) {
 			t.Errorf("%v after: open %+v, want one and none of the future", after, open)
 		}
 		sample.Time = n.at.Add(after)

@@ -183,11 +183,18 @@ func (t *Tracker) Open() []Incident {
 	return open
 }
 
-// Restore opens the incidents that were open before a restart; the first sample closes what is over. A time in the
-// future counts as now.
+// restoredFor is how long after the last shortage that was written an incident is restored. A
+// shortage in which nothing changes is not written again while it lasts.
+const restoredFor = 24 * time.Hour
+
+// Restore opens the incidents that were open before a restart and have not expired; the first sample closes what is
+// over. A time in the future counts as now.
 func (t *Tracker) Restore(kept []Incident, now time.Time) {
 	for n := range kept {
 		i := kept[n]
+		if now.Sub(i.Short) >= restoredFor {
+			continue
+		}
 		i.Began, i.Short = state.Restored(i.Began, now, 0), state.Restored(i.Short, now, 0)
 		i.HardSince = state.Restored(i.HardSince, now, 0)
 		t.devices[i.Signal] = i.Resource.Device

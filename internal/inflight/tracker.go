@@ -152,7 +152,13 @@ func (t *Tracker) Accept(v decide.Victim) {
 // frees nothing any more, and one that keeps growing while its preStop hook runs frees more; signals
 // that the measurement does not have keep their figures.
 func (t *Tracker) expect(v *decide.Victim, expected pressure.Amounts) {
-	v.Expected, v.Before = v.Expected.Updated(expected), t.seen
+	for _, signal := range pressure.Signals() {
+		seen, known := t.seen.Of(signal)
+		if _, measured := expected.Of(signal); measured && known {
+			v.Before = v.Before.With(signal, seen)
+		}
+	}
+	v.Expected = v.Expected.Updated(expected)
 }
 
 // All returns the victims that terminate, the one first that was accepted first.
