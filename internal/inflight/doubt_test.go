@@ -130,7 +130,7 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 }
 
 // A restart keeps what is in doubt as it was. Where the API server has given up a request since, a victim may be
-// in flight of which nothing is known, and a second restart knows of that.
+// in flight of which nothing is known, and a second restart knows of that. What has expired counts not at all.
 func TestRestoredRequestsSayTheSame(t *testing.T) {
 	t.Parallel()
 	before := on(&node{})
@@ -146,7 +146,9 @@ func TestRestoredRequestsSayTheSame(t *testing.T) {
 		{10 * time.Second, []string{"a", "b"}, 0},
 		{decide.DoubtLasts + 1, []string{"b"}, 1},
 		{90 * time.Second, nil, 2},
-		{2 * time.Hour, nil, 2},
+		{30 * time.Minute, nil, 2},
+		{time.Hour, nil, 1},
+		{2 * time.Hour, nil, 0},
 	} {
 		after, givenUp := restarted(t, before, at(test.now))
 		after.Observe(&pressure.Sample{Time: at(test.now)}, false)

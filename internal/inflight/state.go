@@ -9,6 +9,10 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
+// requestedKept is how long a request in doubt is restored: as long as an accepted eviction counts against a limit at
+// most. A victim that terminates is restored always: the first tick checks whether its pod is still there.
+const requestedKept = time.Hour
+
 // State is what a [Tracker] knows that a restart must not forget.
 type State struct {
 	Victims []decide.Victim `json:"victims,omitempty"`
@@ -52,7 +56,8 @@ func (t *Tracker) Restore(s State, now time.Time) (givenUp []*decide.InDoubt) {
 		v.Accepted, v.Deadline = accepted, accepted.Add(v.Deadline.Sub(v.Accepted))
 		v.Ended, v.Escalated = state.Restored(v.Ended, now, 0), state.Restored(v.Escalated, now, 0)
 		switch {
-		case returns(&v) && now.Sub(v.Ended) >= decide.CollectedWithin:
+		case requested && now.Sub(accepted) >= requestedKept,
+			returns(&v) && now.Sub(v.Ended) >= decide.CollectedWithin:
 		case requested && now.Sub(accepted) > decide.DoubtLasts:
 			t.unknown = now
 			givenUp = append(givenUp, reopened(v.Request, now))
