@@ -80,10 +80,11 @@ func lineHolds(s *Situation, _ *Decision) (Hold, string) {
 }
 
 // unknownVictims waits for what a victim of a process before may still give back, of which nothing is
-// known, unless it would be too late for another then.
+// known, unless it would be too late for another then. A disk that is full gets no worse.
 func unknownVictims(s *Situation, _ *Decision) (Hold, string) {
 	wait := s.UnknownUntil.Sub(s.Pressure.SampleTime)
-	if wait <= 0 || TooLate(&s.Pressure, wait) {
+	full := s.Pressure.Threshold.Signal.OnDisk() && s.Pressure.Observed.Available <= 0
+	if wait <= 0 || !full && TooLate(&s.Pressure, wait) {
 		return HoldNone, ""
 	}
 	return HoldReclaimInProgress, fmt.Sprintf("evictd does not know which pods ended before it started, and what one held may come back: waiting %v at most",

@@ -148,6 +148,20 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 	}
 }
 
+// A disk that is full gets no worse while a victim of a process before is waited for; a node without memory does.
+func TestFaultFullDiskWaitsForAVictimOfBefore(t *testing.T) {
+	t.Parallel()
+	for signal, want := range map[pressure.Signal]decide.Hold{
+		pressure.NodeFSAvailable: decide.HoldReclaimInProgress, pressure.MemoryAvailable: decide.HoldNone,
+	} {
+		s := short(signal)
+		s.Pressure.Observed.Available, s.UnknownUntil = 0, noon().Add(second)
+		if hold := decided(s).Decision.Hold; hold != want {
+			t.Errorf("%v: %q, want %q", signal, hold, want)
+		}
+	}
+}
+
 // decided returns what is decided in a situation, before or after it was measured.
 func decided(s *decide.Situation) decide.Plan {
 	if s.Uses == nil {

@@ -108,7 +108,8 @@ type Keeper struct {
 	sending  chan struct{} // holds one value during an attempt
 
 	mu    sync.Mutex    // guards all below
-	want  Wanted        // at the last look at the node
+	asked Wanted        // at the last look at the node
+	want  Wanted        // of that, what the last attempt was for
 	has   Set           // what the node carries, as far as is known
 	fault error         // why the last attempt failed, which may have been carried out; nil where it did not
 	wait  time.Duration // after the last attempt, where it failed
@@ -132,9 +133,12 @@ func (k *Keeper) Found(node *corev1.Node) {
 // to be changed. An attempt that failed is made again by a later call, and while something is wanted the node is read
 // once a minute. What it carries at the end stays: the next process finds it.
 func (k *Keeper) Want(w Wanted) {
+	k.mu.Lock()
+	k.asked = w
+	k.mu.Unlock()
 	select {
 	case k.sending <- struct{}{}:
-	default: // a later call sees what that attempt leaves
+	default: // that attempt goes on with it
 		return
 	}
 	if k.due(w) {
@@ -171,9 +175,20 @@ func (k *Keeper) Settled(ctx context.Context) error {
 	return k.fault
 }
 
-// attempt sends what is wanted, and notes what the node carries then.
+// attempt sends what is wanted, and once more where something else was wanted meanwhile.
 func (k *Keeper) attempt(w Wanted) {
 	defer func() { <-k.sending }()
+	for again := true; again; {
+		k.once(w)
+		k.mu.Lock()
+		w, again = k.asked, k.asked != k.want
+		k.want = w
+		k.mu.Unlock()
+	}
+}
+
+// once sends what is wanted, and notes what the node carries then.
+func (k *Keeper) once(w Wanted) {
 	var has Set
 	err := retry.RetryOnConflict(wait.Backoff{Steps: conflictsInARow}, func() (err error) {
 		has, err = k.send(w)

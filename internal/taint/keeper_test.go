@@ -309,6 +309,27 @@ func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 	})
 }
 
+// What is wanted while an attempt for something else waits for its answer is sent by that attempt, before an eviction
+// that waits for it goes on.
+func TestFaultAWishDuringAnAttemptIsSettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		answer := make(chan struct{})
+		r.failing(func(string) error { <-answer; return nil })
+		r.Want(Wanted{Pressures: Memory})
+		synctest.Wait()
+		r.Keeper.Want(Wanted{Pressures: Memory | Disk})
+		close(answer)
+		if err := r.Settled(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := r.carries(t); got != Memory|Disk {
+			t.Errorf("the node carries %v", got)
+		}
+	})
+}
+
 func TestSettledEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
