@@ -59,6 +59,9 @@ type daemon struct {
 func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (d *daemon, err error) {
 	d = &daemon{flags: flags, logger: logger, host: &host{flags: flags}}
 	d.inForce.Store(loaded)
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" && os.Getenv("POD_UID") == "" {
+		return nil, errors.New("$POD_UID is not set, and evictd would not know its own pod: set it from metadata.uid, as deploy/daemonset.yaml does")
+	}
 	if d.clients, err = newClients(flags, ""); err != nil {
 		return nil, err
 	}

@@ -65,3 +65,13 @@ func writeFile(t *testing.T, name, content string) string {
 	}
 	return path
 }
+
+// In a pod whose manifest does not tell it its own UID evictd does not start: it could evict itself.
+func TestFaultPodWithoutItsUID(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	t.Setenv("POD_UID", "")
+	code, _, stderr := call(t, "run", "--node-name=n", "--config="+configFile(t, head))
+	if code != exitFault || !strings.Contains(stderr, "$POD_UID is not set, and evictd would not know its own pod") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
