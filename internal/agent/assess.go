@@ -83,8 +83,9 @@ func (a *Agent) obsolete(ctx context.Context, sample *pressure.Sample, verdict *
 		switch own := now.Signal == planned.Signal && now.Hard == planned.Hard; {
 		case own && a.options.Pods.Synced():
 			s := a.situation(sample, p)
-			if a.measure(ctx, s); s.Covered() != "" {
-				return s.Covered(), false
+			a.measure(ctx, s)
+			if enough := s.Covered(); enough != "" {
+				return enough, false
 			}
 		case !own && !planned.Hard && now.Hard:
 			if _, plan := a.assess(ctx, sample, p); !plan.Held() {

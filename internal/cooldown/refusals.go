@@ -171,18 +171,15 @@ func (t *Tracker) refusal(pod *rank.Pod, now time.Time) (Wait, bool) {
 }
 
 // Waiting returns how many of the pods that are present wait because a PDB refused, and how many because more than
-// one selects them.
+// one selects them. What a pod waited for that is not present is forgotten.
 func (t *Tracker) Waiting(now time.Time, present func(uid string) bool) (blocked, misconfigured int) {
 	for what, w := range t.known.Waits {
 		kind, of, _ := strings.Cut(what, "/")
 		namespace, uid, _ := strings.Cut(of, "/")
-		ofPod := kind == kindPod || kind == kindShared || kind == kindDoubt
-		if ofPod && !present(uid) {
-			delete(t.known.Waits, what)
-			continue
-		}
 		_, waits := t.refusal(&rank.Pod{Namespace: namespace, UID: uid, Ready: true}, now)
-		switch {
+		switch ofPod := kind == kindPod || kind == kindShared || kind == kindDoubt; {
+		case ofPod && !present(uid):
+			delete(t.known.Waits, what)
 		case !waits || !ofPod || kind == kindDoubt:
 		case w.Why.OfBudget():
 			blocked++

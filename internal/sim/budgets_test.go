@@ -46,6 +46,17 @@ func (n *world) goes(name string) {
 	}
 }
 
+// acceptsTheThird has the API server accept the third request, whatever it answers to the others.
+func (n *world) acceptsTheThird() {
+	answer := n.answer
+	n.answer = func(r evict.Request) evict.Result {
+		if len(n.evictions) == 3 {
+			return evict.Result{Outcome: evict.Evicted}
+		}
+		return answer(r)
+	}
+}
+
 func TestBestEffort(t *testing.T) {
 	const none, deleted, unknown = "", "delete: Deleted", "no pod bypasses a PDB"
 	type variant struct {
@@ -83,24 +94,12 @@ func TestBestEffort(t *testing.T) {
 		"a budget cannot be read: no pod": {nil, func(n *world) { n.unbudgeted = errPlanted() }, nil, unknown},
 		"a budget that does not exist blocks no pod: its pod is evicted again": {nil, func(n *world) {
 			delete(n.budgets, "shop/alone")
-			answer := n.answer
-			n.answer = func(r evict.Request) evict.Result {
-				if len(n.evictions) == 3 {
-					return evict.Result{Outcome: evict.Evicted}
-				}
-				return answer(r)
-			}
+			n.acceptsTheThird()
 		}, []string{"evict alone"}, none},
 		"the pod of one that is not there goes before one whose budget is not violated": {nil, func(n *world) {
 			budget(0, 0)(n)
 			delete(n.budgets, "shop/oneof3")
-			answer := n.answer
-			n.answer = func(r evict.Request) evict.Result {
-				if len(n.evictions) == 3 {
-					return evict.Result{Outcome: evict.Evicted}
-				}
-				return answer(r)
-			}
+			n.acceptsTheThird()
 		}, []string{"evict oneof3"}, none},
 		"one that is not there and refuses again keeps the others from nothing": {nil, func(n *world) {
 			delete(n.budgets, "shop/alone")
