@@ -58,7 +58,7 @@ Install it with Helm:
   --set image.repository=REPOSITORY --set image.digest=DIGEST
 With kustomize:
   kustomize edit set image MANIFEST=REPOSITORY@DIGEST
-Where evictd runs already:
+Where this version of evictd runs already:
   kubectl --namespace evictd set image daemonset/evictd evictd=REPOSITORY@DIGEST
 `)
 }
