@@ -17,6 +17,10 @@ type Kernel struct {
 // findKernel finds them in a directory of unpacked packages.
 func findKernel(root string) (Kernel, error) {
 	var k Kernel
+	root, err := filepath.Abs(root) // busybox is run in another directory
+	if err != nil {
+		return k, err
+	}
 	for _, one := range []struct {
 		path     *string
 		patterns []string // from Debian 13 on all is below usr
