@@ -30,6 +30,10 @@ func refusals() []refusal {
 		{"kubeletConfig: {path: config.yaml}", `- at '/kubeletConfig/path': 'config.yaml' does not match pattern '^/[^ ,{}]*$'`},
 		{"state: {sizeLimit: 1MB}", `- at '/state/sizeLimit': '1MB' does not match pattern '^[0-9]+(\\.[0-9]+)?(k|[MGTPE]|[KMGTPE]i)?$'`},
 		{"podMonitor: {interval: 15}", `- at '/podMonitor/interval': got number, want string`},
+		{
+			"dashboards: {labelValue: yes please}",
+			`- at '/dashboards/labelValue': 'yes please' does not match pattern '^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$'`,
+		},
 		{"podMonitor: {labels: {a: 1}}", `- at '/podMonitor/labels/a': got number, want string`},
 		{"http: {port: 0}", `- at '/http/port': minimum: got 0, want 1`},
 		{"hostPaths: {images: ''}", `- at '/hostPaths/images': '' does not match pattern '^/[^ ,{}]*$'`},
