@@ -13,8 +13,8 @@ import (
 // keep; buffer is what it reads into. MemAvailable does not include these pages: it counts the zones' own
 // lists. Since Linux 6.7 the lists grow up to an eighth of a zone's memory when an ending process frees
 // much at once (mm/page_alloc.c, nr_pcp_high), and shrink by 8 MiB a second on each CPU (decay_pcp_high,
-// with pages of 4 KiB). Before the kernel kills it drains them (__alloc_pages_direct_reclaim). An error
-// means that the number is unknown. The kernel hands the file out in pieces, one for some NUMA nodes, so
+// with pages of 4 KiB). Before the kernel kills it drains them, if there was page cache to reclaim
+// (__alloc_pages_direct_reclaim). An error means that the number is unknown. The kernel hands the file out in pieces, one for some NUMA nodes, so
 // that one read may not have all of it.
 func (o *Options) readCPULists(buffer *bytes.Buffer) (int64, error) {
 	file, err := os.Open(o.host("/proc/zoneinfo"))
