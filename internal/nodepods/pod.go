@@ -34,6 +34,16 @@ const (
 	annotationHash   = "kubernetes.io/config.hash"
 )
 
+// The annotations by which a pod asks Karpenter (sigs.k8s.io/karpenter pkg/utils/pod/scheduling.go,
+// IsDoNotDisruptActive), the Cluster Autoscaler (k8s.io/autoscaler cluster-autoscaler/utils/drain,
+// PodSafeToEvictKey) and the descheduler (sigs.k8s.io/descheduler pkg/descheduler/evictions/utils/utils.go,
+// HaveNoEvictionAnnotation) not to disrupt it.
+const (
+	annotationKarpenter   = "karpenter.sh/do-not-disrupt"
+	annotationAutoscaler  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	annotationDescheduler = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+)
+
 // Pod is what evictd knows of a pod of its node. It is created once, when the API server reports
 // the pod, and is not changed after that. It has no field for an environment, a command line, the
 // name of an image or of a secret. Its JSON is what evictd shows of a pod: what the ranking needs.
@@ -109,6 +119,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 	p.markOwned(pod)
 	p.takeVolumes(pod.Spec.Volumes)
 	p.takeContainers(&pod.Status)
+	p.markAnnotated(pod)
 	return p
 }
 
@@ -142,6 +153,27 @@ func (p *Pod) markOwned(pod *corev1.Pod) {
 	p.OwnerUID = wording.Shorten(string(owner.UID), longestName)
 	p.DaemonSet = owner.Kind == kindDaemonSet
 	p.Pinned = isPinned(pod)
+}
+
+// markAnnotated notes an annotation by which the pod asks not to be disrupted, by the rule of those who read it:
+// one without an end before Karpenter's duration from the pod's start, which does not end before that is known.
+// Any other value of Karpenter's means nothing, and the descheduler looks at no value. A start beyond the year
+// 9000 is none: with a duration it could be later than what JSON can write.
+func (p *Pod) markAnnotated(pod *corev1.Pod) {
+	karpenters, start := pod.Annotations[annotationKarpenter], pod.Status.StartTime
+	_, prefers := pod.Annotations[annotationDescheduler]
+	switch lasts, err := time.ParseDuration(karpenters); {
+	case karpenters == "true":
+		p.Annotation = annotationKarpenter
+	case pod.Annotations[annotationAutoscaler] == "false":
+		p.Annotation = annotationAutoscaler
+	case prefers:
+		p.Annotation = annotationDescheduler
+	case err == nil && lasts > 0:
+		if p.Annotation = annotationKarpenter; start != nil && start.Year() <= 9000 {
+			p.AnnotationUntil = start.Add(lasts)
+		}
+	}
 }
 
 // Facts returns what the ranking knows of the pod, for one resource: everything but Usage

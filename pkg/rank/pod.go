@@ -61,6 +61,10 @@ type Pod struct {
 	// be changed. LabelsHash is the same for pods with the same labels, in one process.
 	Labels     map[string]string `json:"labels,omitempty"`
 	LabelsHash uint64            `json:"-"`
+	// Annotation is the key of an annotation by which it asks not to be disrupted; "" where there is none.
+	// AnnotationUntil is when that ends; the zero time where it does not.
+	Annotation      string    `json:"annotation,omitempty"`
+	AnnotationUntil time.Time `json:"annotationUntil,omitzero"`
 	// Ready says that its condition Ready is true, which is what a PodDisruptionBudget counts.
 	Ready bool `json:"ready,omitempty"`
 
