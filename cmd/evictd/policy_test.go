@@ -14,7 +14,7 @@ func TestPolicyCarriesLimitsAndProtections(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte(head + `
 limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 3s}
-protect: {pinnedPods: false, withinRequests: always}
+protect: {pinnedPods: false, withinRequests: always, minAge: 5m}
 disruptionBudgets: bestEffort
 evictionOverdueGracePeriod: 45
 `))
@@ -34,7 +34,7 @@ evictionOverdueGracePeriod: 45
 	if policy.WithinRequests != decide.WithinRequestsAlways {
 		t.Errorf("pods within their requests: %q", policy.WithinRequests)
 	}
-	if r := &policy.Rules; r.PinnedPods || !r.DaemonSets {
+	if r := &policy.Rules; r.PinnedPods || !r.DaemonSets || !r.Annotated || r.MinAge != 5*time.Minute {
 		t.Errorf("rules %+v", r)
 	}
 }

@@ -52,6 +52,7 @@ func Default() *EvictdConfiguration {
 			DaemonSets:      true,
 			BarePods:        true,
 			PinnedPods:      true,
+			Annotations:     AnnotationsSoft,
 			PriorityAtLeast: rank.SystemCriticalPriority,
 			Namespaces:      []string{"kube-system"},
 			WithinRequests:  WithinRequestsUntilExhaustion,

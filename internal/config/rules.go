@@ -25,6 +25,8 @@ func (c *EvictdConfiguration) Rules() rank.Rules {
 		Namespaces:      slices.Clone(c.Protect.Namespaces),
 		Queues:          queues,
 		Selected:        f.selector(nil, &c.Protect.PodSelector),
+		Annotated:       c.Protect.Annotations == AnnotationsSoft,
+		MinAge:          c.Protect.MinAge.Duration,
 	}
 }
 

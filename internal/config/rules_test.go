@@ -2,6 +2,7 @@ package config
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,16 +18,22 @@ func TestRules(t *testing.T) {
 	}
 	if diff := cmp.Diff(rank.Rules{
 		DaemonSets: true, BarePods: true, PinnedPods: true, PriorityAtLeast: rank.SystemCriticalPriority, Namespaces: []string{"kube-system"},
+		Annotated: true,
 	}, byDefault); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
 	rules := mustParse(t, head+`
 protect:
+  annotations: ignore
+  minAge: 5m
   podSelector:
     matchLabels: {app: db}
     matchExpressions: [{key: tier, operator: NotIn, values: [test]}]
 `).Rules()
+	if rules.Annotated || rules.MinAge != 5*time.Minute {
+		t.Errorf("annotations count: %t, the least age is %v", rules.Annotated, rules.MinAge)
+	}
 	for _, tc := range []struct {
 		labels map[string]string
 		want   bool

@@ -130,7 +130,7 @@ type Sampling struct {
 	MaxInterval Duration `json:"maxInterval"`
 }
 
-// Protect says which pods are never evicted. A pod that one rule protects is protected.
+// Protect says which pods are never evicted, or not for a soft threshold. A pod that one rule protects is protected.
 type Protect struct {
 	// Protects pods that a DaemonSet owns, because it would create them on this node again. Unset
 	// means true.
@@ -150,6 +150,16 @@ type Protect struct {
 	// matches every pod elsewhere in Kubernetes: protecting all of them would switch evictd off
 	// without notice.
 	PodSelector metav1.LabelSelector `json:"podSelector"`
+	// What the annotations mean by which a pod asks not to be disrupted: `karpenter.sh/do-not-disrupt` with
+	// `true`, or with a duration (`2h30m`) that counts from the pod's start and after which it ends;
+	// `cluster-autoscaler.kubernetes.io/safe-to-evict` with `false`;
+	// `descheduler.alpha.kubernetes.io/prefer-no-eviction` with any value. `soft`: such a pod is no
+	// candidate for a soft threshold; under a hard one it is, like any other. `ignore`: nothing. Unset
+	// means `soft`.
+	Annotations Annotations `json:"annotations"`
+	// Duration: a pod that was created less than this ago is no candidate for a soft threshold; under a
+	// hard one it is, like any other. Unset means `0s`.
+	MinAge Duration `json:"minAge"`
 	// Protects pods that use no more than they requested of what the node is short of.
 	// `untilExhaustion`: they are candidates only while a hard threshold is met and the resource is
 	// [almost exhausted](ranking.md#pods-within-their-requests). `always`: they are never candidates.
@@ -231,6 +241,8 @@ type (
 	WithinRequests string
 	// DiskSource is a source of the pods' disk use.
 	DiskSource string
+	// Annotations is what annotations mean by which a pod asks not to be disrupted.
+	Annotations string
 )
 
 // The words. The comment of the field says what each means.
@@ -247,4 +259,7 @@ const (
 
 	DiskSummary DiskSource = "summary"
 	DiskNode    DiskSource = "node"
+
+	AnnotationsIgnore Annotations = "ignore"
+	AnnotationsSoft   Annotations = "soft"
 )

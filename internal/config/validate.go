@@ -58,6 +58,8 @@ func (f *faults) sampling(path *field.Path, s *Sampling) {
 func (f *faults) protect(path *field.Path, p *Protect) {
 	between(f, path.Child("priorityAtLeast"), p.PriorityAtLeast, 1, rank.SystemCriticalPriority,
 		"; a pod of a higher priority is protected in any case")
+	oneOf(f, path.Child("annotations"), p.Annotations, AnnotationsIgnore, AnnotationsSoft)
+	atLeast(f, path.Child("minAge"), p.MinAge.Duration, 0, "")
 	for i, namespace := range p.Namespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
 			f.invalid(path.Child("namespaces").Index(i), namespace,

@@ -63,7 +63,7 @@ func Decide(s *Situation) Plan {
 		return plan
 	}
 	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.facts(), s.Policy.Rules)
-	if !plan.pass(s, candidates, withinRequests, cooldowns, sufficient) {
+	if !plan.pass(s, candidates, withinRequests, spared, cooldowns, sufficient) {
 		return plan
 	}
 	plan.Candidates, plan.BypassPDB = s.candidatesOf(d), s.mayBypassPDB()
@@ -139,6 +139,17 @@ func candidates(s *Situation, d *Decision) (Hold, string) {
 		return HoldNoCandidates, fmt.Sprintf("each of the %d pods on the node is protected, or terminates and is too small to suffice%s",
 			len(d.Ranking.Protected), wouldSuffice(d, s.shortage().Missing))
 	}
+}
+
+// spared withholds for a soft threshold the pods that ask not to be disrupted, or are too young. Under a hard one
+// they are candidates like others.
+func spared(s *Situation, d *Decision) (Hold, string) {
+	if s.Pressure.Threshold.Hard {
+		return HoldNone, ""
+	}
+	spared := s.Policy.Rules.Spare(&d.Ranking, s.Pressure.SampleTime)
+	return holdIf(len(d.Ranking.Candidates) == 0, HoldNoCandidates, fmt.Sprintf(
+		"all %d pods that could be evicted are spared for a soft threshold, by an annotation or protect.minAge: a hard threshold makes them candidates", spared))
 }
 
 // mayBypassPDB reports whether the decision may bypass a PDB.

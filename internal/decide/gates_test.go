@@ -112,6 +112,12 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 				s.Policy.WithinRequests = decide.WithinRequestsAlways
 				measured(s, 0)
 			}},
+			{"a pod that is spared", decide.HoldNoCandidates, func(s *decide.Situation) {
+				s.Pressure.Threshold.Hard, s.Policy.Rules.MinAge = false, time.Minute
+				if len(s.Pods) > 0 {
+					s.Pods[0].Created = noon()
+				}
+			}},
 			{"a pod that was refused", decide.HoldBackingOff, func(s *decide.Situation) {
 				wait(s).pod = &decide.Wait{}
 			}},

@@ -13,12 +13,13 @@ import (
 )
 
 // Rank fills in Ranking for a signal, or Unranked: as a decision of the agent at that moment would
-// order the pods, and protect those that are in flight, that back off, or that are within their
-// requests.
+// order the pods, and protect those that are in flight, that back off, that are within their
+// requests, or that are spared while no hard threshold of the signal is met.
 func (d *Document) Rank(signal pressure.Signal) {
+	_, hard := d.hard(signal)
 	signal = rankedFor(signal)
 	d.Ranking, d.Unranked = nil, ""
-	order, err := d.order(signal)
+	order, err := d.order(signal, hard)
 	if err != nil {
 		d.Unranked = err.Error()
 		return
@@ -48,8 +49,9 @@ func rankedFor(signal pressure.Signal) pressure.Signal {
 	return signal
 }
 
-// order returns the ranking with what led to it. An error says that it is not known what pods use.
-func (d *Document) order(signal pressure.Signal) (rank.Ranking, error) {
+// order returns the ranking with what led to it, for a hard threshold or for another. An error says that it is not
+// known what pods use.
+func (d *Document) order(signal pressure.Signal, hard bool) (rank.Ranking, error) {
 	read := func(p Pod) bool { return p.Usage != nil }
 	switch {
 	case signal.OnDisk() && d.DiskUnmeasured != "":
@@ -59,8 +61,12 @@ func (d *Document) order(signal pressure.Signal) (rank.Ranking, error) {
 	case !signal.OnDisk() && d.UsageUnread != "" && !slices.ContainsFunc(d.Pods, read):
 		return rank.Ranking{}, fmt.Errorf("reading the pods' cgroups: %s", d.UsageUnread)
 	}
-	order := rank.Order(decide.RankedBy(signal), d.facts(signal), d.Configuration.Rules())
+	rules := d.Configuration.Rules()
+	order := rank.Order(decide.RankedBy(signal), d.facts(signal), rules)
 	decide.WithinRequests(d.Configuration.Protect.WithinRequests).Withhold(&order, d.runsOut(signal))
+	if !hard {
+		rules.Spare(&order, d.Time)
+	}
 	order.Withhold(d.backsOff)
 	return order, nil
 }
@@ -105,20 +111,27 @@ func (d *Document) signal(signal pressure.Signal) *Signal {
 
 // runsOut reports whether the node is near exhaustion of a signal by its last reading.
 func (d *Document) runsOut(signal pressure.Signal) bool {
-	thresholds, s := d.Configuration.Thresholds(), d.signal(signal)
-	if s.Available == nil || s.Capacity == nil {
-		return false // what is not known makes no candidate
-	}
-	p, kubelets := pressure.Pressure{Observed: pressure.Observation{Available: *s.Available}}, int64(0)
-	if s.KubeletLine != nil {
+	p, met := d.hard(signal)
+	kubelets := int64(0)
+	if s := d.signal(signal); s.KubeletLine != nil {
 		kubelets = *s.KubeletLine
 	}
+	return met && decide.RunsOut(&p, kubelets)
+}
+
+// hard returns the pressure of a signal by its last reading and its hard thresholds, and whether one is met.
+func (d *Document) hard(signal pressure.Signal) (p pressure.Pressure, met bool) {
+	thresholds, s := d.Configuration.Thresholds(), d.signal(signal)
+	if s.Available == nil || s.Capacity == nil {
+		return p, false // what is not known makes no candidate
+	}
+	p.Observed.Available = *s.Available
 	for i := range thresholds {
 		if t := &thresholds[i]; t.Hard && t.Signal == signal {
 			p.Threshold.Hard, p.Line = true, max(p.Line, t.Quantity.Of(*s.Capacity))
 		}
 	}
-	return decide.RunsOut(&p, kubelets)
+	return p, p.Observed.Available < p.Line
 }
 
 // backsOff protects a pod whose eviction was refused, and says of one that its owner's limit keeps it.

@@ -136,6 +136,54 @@ func TestNearExhaustion(t *testing.T) {
 	}
 }
 
+// TestSparedPods: a saved pod that is spared is no candidate at the document's time, unless a hard threshold of the signal
+// that was asked for is met, and `--why` says what lifts that.
+func TestSparedPods(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		signal    pressure.Signal
+		available int64 // of memory, of 1000: the hard line is at 50
+		left      time.Duration
+		ignored   bool
+		want      string
+	}{
+		"calm":              {pressure.MemoryAvailable, 500, 0, false, "protected: Annotation; annotation a/b"},
+		"soft":              {pressure.MemoryAvailable, 60, time.Hour, false, "protected: Annotation; annotation a/b until 2026-11-20T03:14:07Z"},
+		"over":              {pressure.MemoryAvailable, 60, -time.Second, false, "uses 300.0Mi"},
+		"ignored":           {pressure.MemoryAvailable, 60, 0, true, "uses 300.0Mi"},
+		"hard":              {pressure.MemoryAvailable, 49, 0, false, "uses 300.0Mi"},
+		"not known":         {pressure.MemoryAvailable, -1, 0, false, "protected: Annotation"},
+		"hard, for stalls":  {pressure.MemoryStall, 500, 0, false, "uses 300.0Mi"},
+		"of another signal": {pressure.PIDAvailable, 49, 0, false, "protected: Annotation"},
+	} {
+		d := full(t)
+		stall := &config.MemoryStall{Type: config.StallFull, Threshold: "10%", Window: config.Duration{Duration: 2 * time.Second}}
+		d.Configuration.MemoryStall = stall
+		d.Signals = append(d.Signals, status.Signal{Name: pressure.MemoryStall, State: "Known", Available: new(int64(80)), Capacity: new(int64(100))})
+		if d.Signals[0].Available, d.Signals[0].Capacity = &test.available, new(int64(1000)); test.available < 0 {
+			d.Signals[0].Available = nil
+		}
+		if test.ignored {
+			d.Configuration.Protect.Annotations = config.AnnotationsIgnore
+		}
+		pod := &d.Pods[slices.IndexFunc(d.Pods, func(p status.Pod) bool { return p.Name == "limited" })]
+		if pod.Usage.TasksKnown, pod.Annotation = true, "a/b"; test.left != 0 {
+			pod.AnnotationUntil = d.Time.Add(test.left)
+		}
+		d = read(t, written(t, d))
+		d.Rank(test.signal)
+		all := slices.Concat(d.Ranking.Candidates, d.Ranking.Protected)
+		e := all[slices.IndexFunc(all, func(e status.Entry) bool { return e.Name == "limited" })]
+		var why bytes.Buffer
+		if err := d.WriteWhy(&why, test.signal, e.Namespace+"/limited"); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(e.Reason, test.want) || strings.Contains(why.String(), "protect.annotations: ignore") != (e.Protection == "Annotation") {
+			t.Errorf("%s: %q, want %q, and\n%s", name, e.Reason, test.want, &why)
+		}
+	}
+}
+
 // TestSummary: what is not known is said so, and is none of the good news.
 func TestSummary(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,9 @@ import (
 
 // WriteWhy explains where the pod with that namespace/name stands in the order for a signal, and why.
 func (d *Document) WriteWhy(w io.Writer, signal pressure.Signal, key string) error {
+	_, hard := d.hard(signal)
 	signal = rankedFor(signal)
-	order, err := d.order(signal)
+	order, err := d.order(signal, hard)
 	if err != nil {
 		return err
 	}
@@ -98,6 +99,8 @@ func Advice(protection rank.Protection) string {
 		rank.ProtectedPodSelector:     "Its labels match protect.podSelector: change the selector or the labels to make it a candidate.",
 		rank.ProtectedWithinRequests:  "It uses no more than it requested. With protect.withinRequests: untilExhaustion it becomes a candidate when the node really runs out. With protect.withinRequests: never it would be one now, behind those that use more than they requested.",
 		rank.ProtectedWithinGuarantee: "The pods of that queue use less memory together than it is guaranteed. A smaller queues[].guaranteed makes them candidates; so it does when no other candidate is left.",
+		rank.ProtectedAnnotation:      "It is spared for a soft threshold alone: it is a candidate while a hard threshold of the signal is met. Without the annotation, or with protect.annotations: ignore, it is one now.",
+		rank.ProtectedTooYoung:        "It is spared for a soft threshold alone: it is a candidate while a hard threshold of the signal is met, once it is older, or with a smaller protect.minAge.",
 		// What passes.
 		rank.ProtectedReclaimTooSmall: "Near exhaustion its end is not needed beside those of larger pods.",
 		rank.ProtectedBackingOff:      "Its eviction was refused a short while ago and will be tried again: the attempts of the last decisions say what refused it.",

@@ -1,6 +1,10 @@
 package rank
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // SystemCriticalPriority is the lowest priority that can never be evicted: the
 // kubelet's own rule (kubelettypes.IsCriticalPod, 2 × 1,000,000,000).
@@ -45,6 +49,11 @@ const (
 	// about to run out of the resource (protect.withinRequests). Like the reasons below it
 	// depends on more than the pods, see [Ranking.Withhold].
 	ProtectedWithinRequests Protection = "WithinRequests"
+	// ProtectedAnnotation: the pod asks by an annotation not to be disrupted, and no hard threshold is met
+	// (protect.annotations).
+	ProtectedAnnotation Protection = "Annotation"
+	// ProtectedTooYoung: the pod is younger than protect.minAge, and no hard threshold is met.
+	ProtectedTooYoung Protection = "TooYoung"
 	// ProtectedReclaimTooSmall: near exhaustion the pod's end is not needed beside those of larger
 	// ones.
 	ProtectedReclaimTooSmall Protection = "ReclaimTooSmall"
@@ -71,6 +80,10 @@ type Rules struct {
 	Queues []Queue
 	// Selected protects the pods for whose labels it returns true; nil protects none.
 	Selected func(labels map[string]string) bool
+	// Annotated spares the pods that ask by an annotation not to be disrupted, and MinAge those that are
+	// younger; 0 spares none of these. Both hold under a soft threshold alone, see [Rules.Spare].
+	Annotated bool
+	MinAge    time.Duration
 }
 
 // Protects returns why the pod may not be evicted, or NotProtected.
@@ -101,4 +114,32 @@ func (r *Rules) Protects(p *Pod) Protection {
 		}
 	}
 	return NotProtected
+}
+
+// Spare protects the candidates that the rules spare at that time while no hard threshold is met, and returns
+// how many.
+func (r *Rules) Spare(ranking *Ranking, now time.Time) (spared int) {
+	ranking.Withhold(func(e *Entry) Protection {
+		why, detail := r.spares(e.Pod, now)
+		if why != NotProtected {
+			e.Detail = detail
+			spared++
+		}
+		return why
+	})
+	return spared
+}
+
+// spares returns why the pod is spared, with a clause about it. A pod's age counts from its creation.
+func (r *Rules) spares(p *Pod, now time.Time) (why Protection, detail string) {
+	age, until := max(0, now.Sub(p.Created)), p.AnnotationUntil
+	switch {
+	case r.Annotated && p.Annotation != "" && until.IsZero():
+		return ProtectedAnnotation, "annotation " + p.Annotation
+	case r.Annotated && p.Annotation != "" && now.Before(until):
+		return ProtectedAnnotation, "annotation " + p.Annotation + " until " + until.UTC().Format(time.RFC3339)
+	case age < r.MinAge:
+		return ProtectedTooYoung, fmt.Sprintf("it is %v old, and protect.minAge is %v", age.Truncate(time.Second), r.MinAge)
+	}
+	return NotProtected, ""
 }

@@ -3,6 +3,7 @@ package rank
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -38,11 +39,11 @@ func protectedPods() (map[Protection]Pod, Rules) {
 	return pods, rules
 }
 
-// ofOthers reports whether a reason depends on other pods (TestGuarantee) or on the running
-// agent (TestWithhold), and not on the pod alone.
+// ofOthers reports whether a reason depends on other pods (TestGuarantee), on the running agent
+// (TestWithhold) or on the threshold (TestSpare), and not on the pod alone.
 func ofOthers(p Protection) bool {
 	return slices.Contains([]Protection{
-		ProtectedWithinGuarantee, ProtectedWithinRequests, ProtectedBackingOff, ProtectedReclaimTooSmall,
+		ProtectedWithinGuarantee, ProtectedWithinRequests, ProtectedBackingOff, ProtectedReclaimTooSmall, ProtectedAnnotation, ProtectedTooYoung,
 	}, p)
 }
 
@@ -91,6 +92,37 @@ func TestInvariant02ProtectedIsNeverACandidate(t *testing.T) {
 		ranking := Order(resource, all, rules)
 		if len(ranking.Candidates) != 0 || len(ranking.Protected) != len(all) {
 			t.Errorf("%v: candidates %v, %d protected, want %d", resource, namesOf(ranking.Candidates), len(ranking.Protected), len(all))
+		}
+	}
+}
+
+// What is spared, at noon, and what is said of it: an annotation until its end, and a pod until it is old enough.
+func TestSpare(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
+	annotated, young := Rules{Annotated: true}, Rules{MinAge: 5 * time.Minute}
+	for name, test := range map[string]struct {
+		rules Rules
+		pod   Pod
+		want  Protection
+		says  string
+	}{
+		"plain":               {annotated, Pod{}, NotProtected, ""},
+		"annotated":           {annotated, Pod{Annotation: "a/b"}, ProtectedAnnotation, "annotation a/b"},
+		"no matter":           {young, Pod{Annotation: "a/b"}, NotProtected, ""},
+		"not over":            {annotated, Pod{Annotation: "a/b", AnnotationUntil: noon.Add(1)}, ProtectedAnnotation, "annotation a/b until 2026-03-01T11:00:00Z"},
+		"over":                {annotated, Pod{Annotation: "a/b", AnnotationUntil: noon}, NotProtected, ""},
+		"young":               {young, Pod{Created: noon.Add(1500*time.Millisecond - 5*time.Minute)}, ProtectedTooYoung, "it is 4m58s old, and protect.minAge is 5m0s"},
+		"old":                 {young, Pod{Created: noon.Add(-5 * time.Minute)}, NotProtected, ""},
+		"by a clock ahead":    {young, Pod{Created: noon.Add(time.Hour)}, ProtectedTooYoung, "it is 0s old, and protect.minAge is 5m0s"},
+		"by one, and no rule": {Rules{}, Pod{Created: noon.Add(time.Hour), Annotation: "a/b"}, NotProtected, ""},
+	} {
+		test.pod.Sampled = true
+		ranking := Order(Memory, []Pod{test.pod}, Rules{})
+		spared := test.rules.Spare(&ranking, noon)
+		e := slices.Concat(ranking.Candidates, ranking.Protected)[0]
+		if e.Protection != test.want || e.Detail != test.says || spared != len(ranking.Protected) {
+			t.Errorf("%s: %d spared, as %q, %q", name, spared, e.Protection, e.Detail)
 		}
 	}
 }

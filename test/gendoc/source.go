@@ -104,7 +104,7 @@ func identKind(name string) string {
 		return "text"
 	case "int32":
 		return "whole number"
-	case "MemoryDefinition", "DisruptionBudgets", "DiskSource", "StallType", "WithinRequests":
+	case "MemoryDefinition", "DisruptionBudgets", "DiskSource", "StallType", "WithinRequests", "Annotations":
 		return "word"
 	case "Queue":
 		return "[queue](#queues)"
