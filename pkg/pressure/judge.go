@@ -38,6 +38,7 @@ type Judge struct {
 	hardLines  [SignalCount]*Threshold // nil for a signal without one
 	last       time.Time
 	lastMet    [SignalCount]time.Time
+	lastHeld   [SignalCount]time.Time
 }
 
 // NewJudge returns a judge that has seen nothing. Transition is how long a signal stays reported as under
@@ -67,10 +68,16 @@ func (j *Judge) Judge(sample *Sample) Verdict {
 	for i := range j.lines {
 		j.judgeLine(&j.lines[i], sample, &verdict)
 	}
-	for signal, met := range j.lastMet {
-		verdict.Under[signal] = !met.IsZero() && (met.Equal(j.last) || j.last.Sub(met) < j.transition)
-	}
+	verdict.Under, verdict.Held = j.lately(&j.lastMet), j.lately(&j.lastHeld)
 	return verdict
+}
+
+// lately says for which signals a time is now or within the transition period.
+func (j *Judge) lately(times *[SignalCount]time.Time) (is [SignalCount]bool) {
+	for signal, at := range times {
+		is[signal] = !at.IsZero() && (at.Equal(j.last) || j.last.Sub(at) < j.transition)
+	}
+	return is
 }
 
 // forecast follows the signals that have a hard threshold. An unknown signal has no
@@ -115,6 +122,7 @@ func (j *Judge) judgeLine(l *line, sample *Sample, verdict *Verdict) {
 	switch l.phase {
 	case holding:
 		verdict.Pressures = append(verdict.Pressures, p)
+		j.lastHeld[l.Signal] = sample.Time
 	case waiting:
 		verdict.Waiting = append(verdict.Waiting, p)
 	case calm:

@@ -140,6 +140,33 @@ func TestUnderOutlivesTheLastMetByTheTransitionPeriod(t *testing.T) {
 	}
 }
 
+func TestHeldBeginsWhenTheGracePeriodIsOver(t *testing.T) {
+	t.Parallel()
+	judge := NewJudge([]Threshold{{Signal: MemoryAvailable, Quantity: Absolute(100), Grace: 10 * time.Second}}, time.Minute)
+	for _, step := range []struct {
+		at, available int64
+		under, held   bool
+	}{
+		{0, 500, false, false},
+		{1, 50, true, false},
+		{5, 500, true, false}, // too short
+		{20, 50, true, false},
+		{29, 50, true, false},
+		{30, 50, true, true},
+		{31, 500, true, true},
+		{85, 50, true, true},
+		{90, 50, true, false},
+		{91, 500, true, false},
+		{149, 500, true, false},
+		{150, 500, false, false},
+	} {
+		verdict := judge.Judge(memoryAt(time.Duration(step.at)*time.Second, step.available))
+		if under, held := verdict.Under[MemoryAvailable], verdict.Held[MemoryAvailable]; under != step.under || held != step.held {
+			t.Errorf("after %d s: under %v, held %v, want %v and %v", step.at, under, held, step.under, step.held)
+		}
+	}
+}
+
 func TestPressureFigures(t *testing.T) {
 	t.Parallel()
 	judge := NewJudge([]Threshold{{Signal: MemoryAvailable, Quantity: Fraction(0.1), Hard: true, MinReclaim: Fraction(0.05)}}, 0)

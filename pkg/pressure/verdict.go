@@ -44,6 +44,9 @@ type Verdict struct {
 	// whether or not its grace period is over, or was met within the transition period. The
 	// kubelet reports its node conditions by the same rule. No decision uses it.
 	Under [SignalCount]bool
+	// Held says which of these have a threshold that holds, or that held within the transition period. No
+	// decision uses it either.
+	Held [SignalCount]bool
 }
 
 // HoldsIn reports whether the threshold is missed in another sample, for the check just before an
