@@ -17,6 +17,7 @@ limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 3s}
 protect: {pinnedPods: false, withinRequests: always, minAge: 5m}
 disruptionBudgets: bestEffort
 evictionOverdueGracePeriod: 45
+taintNode: soft
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -27,6 +28,9 @@ evictionOverdueGracePeriod: 45
 	}
 	if policy.OverdueGrace != 45 {
 		t.Errorf("an overdue victim gets %d s", policy.OverdueGrace)
+	}
+	if !policy.TaintNode || !policy.TaintSoft {
+		t.Errorf("the node is tainted: %t, softly: %t", policy.TaintNode, policy.TaintSoft)
 	}
 	if !policy.BestEffort {
 		t.Error("budgets are respected")

@@ -84,7 +84,7 @@ func (a *Agent) wantTaints(verdict *pressure.Verdict) {
 	}
 	want := taint.Wanted{Keep: a.acts.Reason == acting.StopUnknown}
 	if a.policy.TaintNode && !want.Keep {
-		want = taint.WantedBy(verdict, verdict.Time.Sub(a.watched), a.policy.Transition, a.policy.DryRun)
+		want = taint.WantedBy(verdict, verdict.Time.Sub(a.watched), a.policy.Transition, a.policy.TaintSoft, a.policy.DryRun)
 	}
 	a.options.Taints.Want(want)
 }

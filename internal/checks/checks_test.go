@@ -89,7 +89,7 @@ func TestWithoutAnAPIServer(t *testing.T) {
 func TestChecksOfAnEdit(t *testing.T) {
 	t.Parallel()
 	in := working(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"status": {"allowed": true}}`)) })
-	in.Configuration.TaintNode, in.Configuration.DisruptionBudgets, in.Configuration.Disk.Source = true, config.BudgetsBestEffort, config.DiskNode
+	in.Configuration.TaintNode, in.Configuration.DisruptionBudgets, in.Configuration.Disk.Source = config.TaintSoft, config.BudgetsBestEffort, config.DiskNode
 	var names []string
 	for _, r := range Run(t.Context(), in, Edit) {
 		want{state: OK}.check(t, r)
@@ -137,7 +137,7 @@ func TestConfined(t *testing.T) {
 func TestThePageListsTheChecks(t *testing.T) {
 	t.Parallel()
 	in := working(t, never(t))
-	in.Configuration.TaintNode = true
+	in.Configuration.TaintNode = config.TaintHard
 	in.Signals = []pressure.Signal{pressure.MemoryAvailable}
 	in.Wakes = []pressure.WakeState{{Source: pressure.WakeNode}}
 	in.Compared = []kubeletconfig.Finding{{Signal: pressure.MemoryAvailable}}

@@ -48,7 +48,7 @@ func needs(in *Inputs) []need {
 		rights := []string{"delete pods", "get poddisruptionbudgets.policy"}
 		all = append(all, need{opt, rights, "budgets are respected", "", "", "deploy/overlays/best-effort"})
 	}
-	if in.Configuration.TaintNode {
+	if in.Configuration.TaintNode != config.TaintOff {
 		all = append(all, need{opt, []string{"patch nodes"}, "the node is not tainted and evictions go on", own, "", "deploy/overlays/taint"})
 	}
 	return all

@@ -34,6 +34,20 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// UnmarshalJSON reads a word, or the bool that earlier versions had, which a bare off is in YAML too; null changes
+// nothing. The validation names what is neither.
+func (t *TaintNode) UnmarshalJSON(text []byte) error {
+	switch written := string(text); {
+	case written == "true":
+		*t = TaintHard
+	case written == "false":
+		*t = TaintOff
+	case json.Unmarshal(text, (*string)(t)) != nil:
+		*t = TaintNode(written)
+	}
+	return nil
+}
+
 // unknown adds the fields that the configuration does not have, as the decoder found them.
 func (f *faults) unknown(errs []error) {
 	for _, err := range errs {

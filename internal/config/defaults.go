@@ -61,7 +61,8 @@ func Default() *EvictdConfiguration {
 			EvictionsPerMinute: 6, PerOwnerPerHour: 5,
 			SoftJitter: Duration{5 * time.Second},
 		},
-		Disk: Disk{Source: DiskSummary, CPU: "200m"},
+		TaintNode: TaintOff,
+		Disk:      Disk{Source: DiskSummary, CPU: "200m"},
 	}
 }
 

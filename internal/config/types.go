@@ -95,11 +95,14 @@ type EvictdConfiguration struct {
 	Queues []Queue `json:"queues,omitempty"`
 	// How many pods may be evicted per minute and hour, whatever the pressure.
 	Limits Limits `json:"limits"`
-	// Keeps a taint of evictd's own on the node while it is under pressure, until the transition
-	// period has passed: `evictd.dev/memory-pressure`, `disk-pressure` or `pid-pressure`, with the
-	// effect NoSchedule. It is set before the first eviction, which waits at most a second for it and
-	// does not depend on it. Needs the right to patch nodes: deploy/overlays/taint. Unset means false.
-	TaintNode bool `json:"taintNode"`
+	// Keeps taints of evictd's own on the node until the transition period has passed:
+	// `evictd.dev/memory-pressure`, `disk-pressure` or `pid-pressure`. `hard`: with the effect NoSchedule
+	// while a threshold is met, also while the grace period of a soft one runs. `soft`: with
+	// PreferNoSchedule for that time, and with NoSchedule too once a threshold has been met for its grace
+	// period. NoSchedule is set before the first eviction, which waits at most a second for it and does
+	// not depend on it. Needs the right to patch nodes: deploy/overlays/taint. `true` is read as `hard`,
+	// `false` as `off`. Unset means `off`.
+	TaintNode TaintNode `json:"taintNode"`
 	// How evictd handles disk pressure and measures the pods' disk use.
 	Disk Disk `json:"disk"`
 	// How evictd talks to the node's kubelet.
@@ -241,6 +244,8 @@ type (
 	WithinRequests string
 	// DiskSource is a source of the pods' disk use.
 	DiskSource string
+	// TaintNode is which taints the node carries, and when.
+	TaintNode string
 	// Annotations is what annotations mean by which a pod asks not to be disrupted.
 	Annotations string
 )
@@ -259,6 +264,10 @@ const (
 
 	DiskSummary DiskSource = "summary"
 	DiskNode    DiskSource = "node"
+
+	TaintOff  TaintNode = "off"
+	TaintSoft TaintNode = "soft"
+	TaintHard TaintNode = "hard"
 
 	AnnotationsIgnore Annotations = "ignore"
 	AnnotationsSoft   Annotations = "soft"

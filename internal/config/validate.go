@@ -37,6 +37,7 @@ func (f *faults) validate(c *EvictdConfiguration) {
 	f.protect(field.NewPath("protect"), &c.Protect)
 	f.queues(field.NewPath("queues"), c.Queues, nil, 1)
 	f.limits(field.NewPath("limits"), &c.Limits)
+	oneOf(f, field.NewPath("taintNode"), c.TaintNode, TaintHard, TaintOff, TaintSoft)
 	f.disk(field.NewPath("disk"), c)
 }
 

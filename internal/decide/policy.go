@@ -34,8 +34,9 @@ type Policy struct {
 	// BestEffort lets one pod bypass its PodDisruptionBudget under hard pressure, see
 	// docs/adr/0013.
 	BestEffort bool
-	// TaintNode keeps a taint of evictd's own on the node while it is under pressure.
-	TaintNode bool
+	// TaintNode keeps a taint of evictd's own on the node while it is under pressure. TaintSoft begins with one that
+	// the scheduler may disregard, until a threshold holds.
+	TaintNode, TaintSoft bool
 }
 
 // grace returns the grace period for the request to evict a pod, in seconds: what is configured where

@@ -85,6 +85,27 @@ func TestNodeIsTaintedBeforeTheFirstEvictionAndUntilTheTransitionPeriodHasPassed
 	})
 }
 
+// From the soft line on the scheduler is asked to prefer other nodes; once the grace period is over, and before the first
+// eviction, it is told to. Both taints go after a transition period.
+func TestSoftTaintThenHardThenNone(t *testing.T) {
+	story(t, func(n *world) {
+		taints := &fakeTaints{takes: 300 * time.Millisecond}
+		n.tainted(taints)
+		n.policy.TaintSoft = true
+		n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false, 10*time.Second)
+		n.runs("greedy 500/100")
+		n.After(30*time.Second, func() { n.host = 350 * Mebi })
+		n.After(36*time.Second, func() { n.host = 0 }) // within the grace period
+		n.After(70*time.Second, func() { n.host = 350 * Mebi })
+		n.watch(2 * time.Minute)
+		const soft = "evictd.dev/memory-pressure:PreferNoSchedule"
+		same(t, "the order", []string{
+			"want  keep", "want ", "want " + soft, "want ",
+			"want " + soft, "want evictd.dev/memory-pressure " + soft, "settled", "evict greedy", "want ",
+		}, taints.calls)
+	})
+}
+
 func TestTaintThatFailsStopsNoEvictionAndIsOnRecord(t *testing.T) {
 	stories(t, map[string]*fakeTaints{
 		"refused":   {fails: errors.New("no right")},

@@ -42,7 +42,7 @@ const (
 
 // Wanted says what the node should carry.
 type Wanted struct {
-	// Pressures are those to carry a taint for.
+	// Pressures are the taints of these.
 	Pressures Set
 	// Keep leaves what the node carries beyond that: it has not been watched for long
 	// enough to know that the pressure is over.
@@ -53,13 +53,18 @@ type Wanted struct {
 }
 
 // WantedBy returns the wish that follows from a verdict: a taint for each signal that counts as
-// under pressure. Until the node has been watched for a transition period by the policy in force,
+// under pressure. Soft makes that one with the effect PreferNoSchedule, and adds NoSchedule once a threshold
+// holds, before a pod is evicted for it. Until the node has been watched for a transition period by the policy in force,
 // what an earlier process or policy has set stays: that it is calm is not known before.
-func WantedBy(verdict *pressure.Verdict, watched, transition time.Duration, dryRun bool) Wanted {
+func WantedBy(verdict *pressure.Verdict, watched, transition time.Duration, soft, dryRun bool) Wanted {
 	w := Wanted{Keep: watched < transition, DryRun: dryRun}
 	for signal, under := range verdict.Under {
-		if under {
-			w.Pressures |= Of(pressure.Signal(signal))
+		of := Of(pressure.Signal(signal))
+		if under && soft {
+			w.Pressures |= of.Preferring()
+		}
+		if under && (!soft || verdict.Held[signal]) {
+			w.Pressures |= of
 		}
 	}
 	return w

@@ -183,6 +183,41 @@ func TestOthersTaintsStay(t *testing.T) {
 	})
 }
 
+// A pressure has one key with two effects. That of another client with the third stays.
+func TestOneKeyHasTwoEffects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		with := func(effects ...corev1.TaintEffect) (taints []corev1.Taint) {
+			for _, e := range append([]corev1.TaintEffect{corev1.TaintEffectNoExecute}, effects...) {
+				taints = append(taints, corev1.Taint{Key: "evictd.dev/memory-pressure", Effect: e})
+			}
+			return taints
+		}
+		r := newRig(t, with()...)
+		for _, step := range []struct {
+			want  Set
+			gives []corev1.Taint
+		}{
+			{Memory.Preferring(), with(corev1.TaintEffectPreferNoSchedule)},
+			{Memory | Memory.Preferring(), with(corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoSchedule)},
+			{Memory, with(corev1.TaintEffectNoSchedule)},
+			{Memory.Preferring(), with(corev1.TaintEffectPreferNoSchedule)},
+			{0, with()},
+		} {
+			r.Want(Wanted{Pressures: step.want})
+			if err := r.Settled(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(step.gives, r.node(t).Spec.Taints); diff != "" {
+				t.Errorf("%v (-want +got):\n%s", step.want.Keys(), diff)
+			}
+		}
+		if told := r.all(); told[1] != "+evictd.dev/memory-pressure -" || told[4] != "+ -evictd.dev/memory-pressure:PreferNoSchedule" {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
 func TestTaintThatWasFoundStaysUntilTheNodeIsKnownToBeCalm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,6 +26,9 @@ func TestEachSignalHasOneTaint(t *testing.T) {
 	if got := strings.Join((Memory | Disk | PIDs).Keys(), " "); got != "evictd.dev/memory-pressure evictd.dev/disk-pressure evictd.dev/pid-pressure" {
 		t.Errorf("all taints are %s", got)
 	}
+	if got := strings.Join((Memory | Disk.Preferring()).Keys(), " "); got != "evictd.dev/memory-pressure evictd.dev/disk-pressure:PreferNoSchedule" {
+		t.Errorf("with both effects they are %s", got)
+	}
 }
 
 // A node wants a taint for each signal under pressure, and keeps what it has until it has been
@@ -34,23 +37,35 @@ func TestWantedByAVerdict(t *testing.T) {
 	t.Parallel()
 	const transition = 5 * time.Minute
 	for name, test := range map[string]struct {
-		under   []pressure.Signal
-		watched time.Duration
-		want    Wanted
+		under, held []pressure.Signal
+		watched     time.Duration
+		soft        bool
+		want        Wanted
 	}{
-		"calm and new":    {nil, transition - 1, Wanted{Keep: true, DryRun: true}},
-		"calm for long":   {nil, transition, Wanted{DryRun: true}},
-		"two of a disk":   {[]pressure.Signal{pressure.NodeFSAvailable, pressure.ImageFSInodesFree}, time.Hour, Wanted{Pressures: Disk, DryRun: true}},
-		"memory and PIDs": {[]pressure.Signal{pressure.MemoryStall, pressure.PIDAvailable}, 0, Wanted{Pressures: Memory | PIDs, Keep: true, DryRun: true}},
+		"calm and new":    {watched: transition - 1, want: Wanted{Keep: true, DryRun: true}},
+		"calm for long":   {watched: transition, soft: true, want: Wanted{DryRun: true}},
+		"two of a disk":   {under: []pressure.Signal{pressure.NodeFSAvailable, pressure.ImageFSInodesFree}, watched: time.Hour, want: Wanted{Pressures: Disk, DryRun: true}},
+		"memory and PIDs": {under: []pressure.Signal{pressure.MemoryStall, pressure.PIDAvailable}, want: Wanted{Pressures: Memory | PIDs, Keep: true, DryRun: true}},
+		"soft, in its grace period": {
+			under: []pressure.Signal{pressure.MemoryAvailable, pressure.PIDAvailable}, watched: time.Hour, soft: true,
+			want: Wanted{Pressures: (Memory | PIDs).Preferring(), DryRun: true},
+		},
+		"soft, and one of two holds": {
+			under: []pressure.Signal{pressure.NodeFSAvailable, pressure.ImageFSInodesFree}, held: []pressure.Signal{pressure.ImageFSInodesFree},
+			watched: time.Hour, soft: true, want: Wanted{Pressures: Disk | Disk.Preferring(), DryRun: true},
+		},
 	} {
 		verdict := &pressure.Verdict{}
 		for _, signal := range test.under {
 			verdict.Under[signal] = true
 		}
-		if got := WantedBy(verdict, test.watched, transition, true); got != test.want {
+		for _, signal := range test.held {
+			verdict.Held[signal] = true
+		}
+		if got := WantedBy(verdict, test.watched, transition, test.soft, true); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
-		if test.want.DryRun = false; WantedBy(verdict, test.watched, transition, false) != test.want {
+		if test.want.DryRun = false; WantedBy(verdict, test.watched, transition, test.soft, false) != test.want {
 			t.Errorf("%s: not so without a dry run", name)
 		}
 	}

@@ -16,7 +16,10 @@ import (
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-const memoryTaint = "evictd.dev/memory-pressure"
+const (
+	memoryTaint = "evictd.dev/memory-pressure"
+	theirTaint  = "evictd.dev/theirs"
+)
 
 // keys returns the node's taints as key:effect.
 func keys(ctx context.Context, w *evictdtest.World) []string {
@@ -30,9 +33,14 @@ func keys(ctx context.Context, w *evictdtest.World) []string {
 	return keys
 }
 
-// tainted reports whether the node carries evictd's own taint.
-func tainted(ctx context.Context, w *evictdtest.World) bool {
-	return slices.Contains(keys(ctx, w), memoryTaint+":NoSchedule")
+// tainted returns how many of evictd's own taints for memory the node carries.
+func tainted(ctx context.Context, w *evictdtest.World) (effects int) {
+	for _, key := range keys(ctx, w) {
+		if key == memoryTaint+":NoSchedule" || key == memoryTaint+":PreferNoSchedule" {
+			effects++
+		}
+	}
+	return effects
 }
 
 // quiet records only the keeper's faults.
@@ -55,9 +63,9 @@ func TestTaintOverlay(t *testing.T) {
 		k.Want(w) //nolint:contextcheck // an attempt outlives the look at the node that wants it
 		return k.Settled(bounded)
 	}
-	memory := taint.Wanted{Pressures: taint.Memory}
+	memory := taint.Wanted{Pressures: taint.Memory | taint.Memory.Preferring()}
 	refused(t, "without the overlay", settled(keeper(f, f.Here, f.Near), memory), "cannot patch")
-	e := doctor(f, f.Here, "taintNode: true\n")
+	e := doctor(f, f.Here, "taintNode: soft\n")
 	e.says("missing", "patch nodes", "right/patch nodes")
 	f.Confine()
 	const overlay = "../../deploy/overlays/taint/taint.yaml"
@@ -66,14 +74,14 @@ func TestTaintOverlay(t *testing.T) {
 	f.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // as another client does
 		node, err := f.Client.CoreV1().Nodes().Get(t.Context(), f.Node, metav1.GetOptions{})
 		f.Must(err)
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: memoryTaint, Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule})
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: theirTaint, Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule})
 		_, err = f.Client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
 		return err
 	}))
 	own := keeper(f, f.Here, f.Near)
 	f.Until("evictd may taint its own node", func(context.Context) bool { return settled(own, memory) == nil })
-	if !tainted(t.Context(), f.World) {
-		t.Errorf("the taints: %v, want evictd's own", keys(t.Context(), f.World))
+	if tainted(t.Context(), f.World) != 2 {
+		t.Errorf("the taints: %v, want evictd's own with both effects", keys(t.Context(), f.World))
 	}
 	e.says("ok", "granted", "right/patch nodes")
 	refused(t, "another node", settled(keeper(f, f.Here, f.Far), memory), "evictd-taints-own-node")
@@ -82,7 +90,7 @@ func TestTaintOverlay(t *testing.T) {
 	f.Must(err)
 	k.Found(node)
 	f.Must(settled(k, taint.Wanted{}))
-	if got := keys(t.Context(), f.World); tainted(t.Context(), f.World) || !slices.Contains(got, memoryTaint+":PreferNoSchedule") {
-		t.Errorf("the taints at the end: %v, want evictd's own gone and the other of the same key there", got)
+	if got := keys(t.Context(), f.World); tainted(t.Context(), f.World) != 0 || !slices.Contains(got, theirTaint+":PreferNoSchedule") {
+		t.Errorf("the taints at the end: %v, want evictd's own gone and the other there", got)
 	}
 }

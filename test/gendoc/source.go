@@ -104,7 +104,7 @@ func identKind(name string) string {
 		return "text"
 	case "int32":
 		return "whole number"
-	case "MemoryDefinition", "DisruptionBudgets", "DiskSource", "StallType", "WithinRequests", "Annotations":
+	case "MemoryDefinition", "DisruptionBudgets", "DiskSource", "StallType", "WithinRequests", "Annotations", "TaintNode":
 		return "word"
 	case "Queue":
 		return "[queue](#queues)"
