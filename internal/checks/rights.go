@@ -33,7 +33,7 @@ func needs(in *Inputs) []need {
 		{Server, []string{"list pods", "watch pods", "create pods/eviction"}, "no pod is evicted", "", "", role},
 		{Server, []string{"get pods"}, "after an eviction without an answer no other pod is evicted for a while", "", "", role},
 		{Server, []string{"get nodes"}, "the node's capacity is not checked and no pod is evicted for disk", own, "", role},
-		{Server, []string{"create events", "patch events"}, "there is no Event on evicted pods", "", "", role},
+		{Server, []string{"create events", "patch events"}, "there are no Events on pods and on the node", "", "", role},
 		{
 			Server,
 			[]string{"list configmaps", "watch configmaps"},

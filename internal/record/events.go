@@ -31,7 +31,7 @@ const (
 )
 
 // eventTable returns every Event by what it is about: the outcome of a request, which is written on
-// the pod, or its own reason.
+// the pod, and on the node where it evicts; or its own reason.
 func eventTable() map[string]event {
 	const (
 		warning, normal = corev1.EventTypeWarning, corev1.EventTypeNormal
@@ -72,15 +72,15 @@ func (r *Recorder) tell(on *corev1.ObjectReference, about string, words ...strin
 	}
 }
 
-// onNode writes the Event of a reason on the node: as the kubelet's Events, with the node's name for a
+// onNode writes the Event about something on the node: as the kubelet's Events, with the node's name for a
 // UID, which is where kubectl describe node looks.
-func (r *Recorder) onNode(reason string, words ...string) {
+func (r *Recorder) onNode(about string, words ...string) {
 	name := r.settings.NodeName
-	r.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}, reason, words...)
+	r.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}, about, words...)
 }
 
 // writeEvents writes the Events of a decision: one for each pod that was tried, where the outcome concerns
-// the pod, or one on the node when no pod can be evicted. [Events] paces those that are repeated.
+// the pod, and one on the node when a pod was evicted or none can be. [Events] paces those that are repeated.
 func (r *Recorder) writeEvents(d *decide.Decision) {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
@@ -88,7 +88,12 @@ func (r *Recorder) writeEvents(d *decide.Decision) {
 		if a.Escalates && a.Result.Outcome.Accepted() {
 			about = again + about
 		}
-		r.tell(podReference(a.Entry.Pod.Namespace, a.Entry.Pod.Name, a.Entry.Pod.UID), about, r.attemptWords(d, a)...)
+		r.tell(podReference(a.Entry.Pod.Namespace, a.Entry.Pod.Name, a.Entry.Pod.UID), about, r.attemptWords(d, a, "this pod")...)
+	}
+	if d.Verb() == decide.Acted {
+		victim := d.Victim()
+		pod := victim.Entry.Pod // its UID makes each Event another one, also of a StatefulSet's pods
+		r.onNode(string(victim.Result.Outcome), r.attemptWords(d, victim, "pod "+pod.Key()+" ("+pod.UID+")")...)
 	}
 	if _, concernsNode := attention(d.Hold); concernsNode {
 		r.onNode(reasonHeld, r.heldWords(d)...)

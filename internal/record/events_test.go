@@ -3,6 +3,7 @@ package record_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -195,8 +196,8 @@ func refused(i, round int, result evict.Result) *decide.Decision {
 	return d
 }
 
-// TestFortyEvictionsAreFortyEvents is what client-go's defaults fail: they merge from the tenth and drop from
-// the 26th on. All are sent before Close returns, unless the API server is slow.
+// TestFortyEvictionsAreFortyEvents, on the pods and on the node, is what client-go's defaults fail: they merge
+// from the tenth and drop from the 26th on. All are sent before Close returns, unless the API server is slow.
 func TestFortyEvictionsAreFortyEvents(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ answers, between time.Duration }{
@@ -214,14 +215,15 @@ func TestFortyEvictionsAreFortyEvents(t *testing.T) {
 					time.Sleep(test.between)
 				}
 				s.end()
-				if got := s.by(object); len(got) != 40 || len(s.all) != 40 {
-					s.t.Errorf("Events by object %v, want one on each of 40 pods", got)
+				kinds := s.by(func(event *corev1.Event) string { return event.InvolvedObject.Kind })
+				if got := s.by(object); len(got) != 41 || kinds["Pod"] != 40 || kinds["Node"] != 40 {
+					s.t.Errorf("Events by object %v, want one on each of 40 pods, and 40 on the node", got)
 				}
 				for _, event := range s.all {
+					namespace := map[string]string{"Pod": "shop", "Node": "default"}[event.InvolvedObject.Kind]
 					if event.Reason != "EvictionRequested" || strings.Contains(event.Message, "combined") ||
-						event.Namespace != "shop" || event.Source.Component != "evictd" ||
-						event.InvolvedObject.Kind != "Pod" || event.InvolvedObject.APIVersion != "v1" {
-						s.t.Errorf("Event %s on %v: %s", event.Reason, event.InvolvedObject, event.Message)
+						event.Namespace != namespace || event.Source.Component != "evictd" || event.InvolvedObject.APIVersion != "v1" {
+						s.t.Errorf("Event %s on %v in %s: %s", event.Reason, event.InvolvedObject, event.Namespace, event.Message)
 					}
 				}
 			})
@@ -244,19 +246,23 @@ func TestAPodThatIsRefusedIsToldNowAndThen(t *testing.T) {
 	})
 }
 
-// TestOnePodRefusedOverAndOverIsNotSpam also verifies that the pod gets its Event when it is
-// finally evicted: the filter's key has the reason.
+// TestOnePodRefusedOverAndOverIsNotSpam also verifies that the pod and the node get their Event when it is
+// finally evicted: the filter's key has the reason. A hold that is repeated, on the node, is no spam either.
 func TestOnePodRefusedOverAndOverIsNotSpam(t *testing.T) {
 	t.Parallel()
 	taking(t, nil, func(s *taker) {
 		for i := range 100 {
 			s.Decision(refused(0, i, evict.Result{Outcome: evict.BlockedByBudget, Budget: "db"}))
+			hold := held(decide.HoldNoCandidates)
+			hold.Time, hold.Pressure.Observed.Available = start.Add(time.Duration(i)*record.AgainAfter), int64(i)
+			s.Decision(hold)
 		}
 		s.Decision(evicted(0))
 		s.end()
 		got := s.by(func(event *corev1.Event) string { return event.InvolvedObject.Kind + " " + event.Reason })
-		if got["Pod EvictionBlocked"] != 5 || got["Pod EvictionRequested"] != 1 {
-			s.t.Errorf("Events by reason %v, want 5 blocked and 1 requested", got)
+		want := map[string]int{"Pod EvictionBlocked": 5, "Node EvictionHeld": 5, "Pod EvictionRequested": 1, "Node EvictionRequested": 1}
+		if !maps.Equal(got, want) {
+			s.t.Errorf("Events by reason %v, want %v", got, want)
 		}
 	})
 }

@@ -16,9 +16,9 @@ import (
 // answerLimit bounds what is quoted of an answer, in bytes, so that the figures behind it are never cut.
 const answerLimit = 300
 
-// attemptWords returns the words of the Event of an attempt.
-func (r *Recorder) attemptWords(d *decide.Decision, a *decide.Attempt) []string {
-	pod, budget, why := "this pod", "a PodDisruptionBudget", ""
+// attemptWords returns the words of the Event of an attempt, in which its pod is called so.
+func (r *Recorder) attemptWords(d *decide.Decision, a *decide.Attempt, pod string) []string {
+	budget, why := "a PodDisruptionBudget", ""
 	if owner := a.Entry.Pod.Owner; owner != "" {
 		pod += " of " + owner
 	}
@@ -31,7 +31,7 @@ func (r *Recorder) attemptWords(d *decide.Decision, a *decide.Attempt) []string 
 	bypassed := cmp.Or(a.Bypassed, &evict.Budget{}) // only a text about one that was has its figures
 	return []string{
 		"{pod}", pod, "{budget}", budget, "{why}", why, "{answer}", quoted(a.Result.Message),
-		"{dry}", dry(d), "{shortage}", r.shortage(&d.Pressure), "{judged}", judged(d, a),
+		"{dry}", dry(d), "{shortage}", r.shortage(d), "{judged}", judged(d, a),
 		"{wants}", fmt.Sprint(bypassed.Desired), "{has}", fmt.Sprint(bypassed.Healthy),
 	}
 }
@@ -51,9 +51,9 @@ func quoted(text string) string {
 	return " (" + strings.TrimSuffix(wording.Shorten(text, answerLimit), ".") + ")"
 }
 
-// shortage returns what the node is short of.
-func (r *Recorder) shortage(p *pressure.Pressure) string {
-	signal := p.Threshold.Signal
+// shortage returns what the node is short of, and the incident's ID where there is one.
+func (r *Recorder) shortage(d *decide.Decision) string {
+	p, signal := &d.Pressure, d.Pressure.Threshold.Signal
 	line := wording.Amount(signal, p.Line)
 	if text := p.Threshold.Quantity.String(); strings.HasSuffix(text, "%") {
 		line = text + " (" + line + ")"
@@ -64,6 +64,9 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 		strings.ToLower(p.Threshold.Kind()), line)
 	if p.Target > p.Line {
 		text += ", and evictd stops at " + wording.Amount(signal, p.Target)
+	}
+	if d.Incident != "" {
+		text += "; incident " + d.Incident
 	}
 	return text + "."
 }
@@ -87,7 +90,7 @@ func judged(d *decide.Decision, a *decide.Attempt) string {
 
 // heldWords returns the words of the Event of a hold.
 func (r *Recorder) heldWords(d *decide.Decision) []string {
-	shortage := r.shortage(&d.Pressure) + outside(d) + whereUsed(d)
+	shortage := r.shortage(d) + outside(d) + whereUsed(d)
 	if d.Notes != nil {
 		shortage += " Note: " + strings.Join(d.Notes, "; ") + "."
 	}

@@ -50,8 +50,12 @@ func (e *Events) Close() {
 	e.Shutdown()
 }
 
-// spamKey names what is paced together, and merged by no other: one reason of one object, by its UID.
+// spamKey names what is paced together, and merged by no other: one reason of one object, by its UID. On the
+// node the reasons of pods are those of evictions, each of another pod, which limits pace.
 func spamKey(event *corev1.Event) string {
-	object := &event.InvolvedObject
-	return strings.Join([]string{object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason}, "/")
+	object, pod := &event.InvolvedObject, ""
+	if _, own := eventTable()[event.Reason]; object.Kind == "Node" && !own {
+		pod = event.Message
+	}
+	return strings.Join([]string{object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason, pod}, "/")
 }

@@ -1,7 +1,7 @@
 // Package record answers: what did evictd do, and why?
 //
 // It turns the agent's reports into four outputs for four readers: one log line for each decision
-// (what happened last night), Events on the victims (the pod's owner), metrics (alerts and
+// (what happened last night), Events on pods (their owners) and on the node, metrics (alerts and
 // dashboards) and the last decisions for /debug/status (what happens now). All four are made from
 // the same values, in the same words.
 //

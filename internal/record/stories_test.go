@@ -158,6 +158,19 @@ func decisionStories() []story {
 				r.Decision(d)
 			}
 		}},
+		{"the node has an Event of each eviction, with the incident, and of no refusal or shorter grace period", func(r *rig) {
+			inIncident := func(d *decide.Decision) *decide.Decision {
+				d.Incident = "memory.available-20260304T050607.008Z"
+				return d
+			}
+			r.Decision(inIncident(decision()))
+			r.show()
+			r.Decision(inIncident(one(evict.Result{Outcome: evict.Denied})))
+			r.show()
+			r.Decision(inIncident(escalated(evict.Evicted)))
+			r.show()
+			r.Decision(inIncident(held(decide.HoldNoCandidates)))
+		}},
 		{"the node has an Event of each hold that is recorded, and of none that needs no attention", func(r *rig) {
 			for range 3 {
 				r.Decision(held(decide.HoldNoCandidates))

@@ -13,7 +13,7 @@ import (
 )
 
 // The response to an eviction is lost, and so is that of each read of the pod. The watch shows that the
-// pod is terminating, and it is recorded like any other victim.
+// pod is terminating, and it is recorded like any other victim, on the node too.
 func TestLostEvictionThatTheWatchTellsOfIsOnRecord(t *testing.T) {
 	t.Parallel()
 	a := evictdtest.NewAgent(t)
@@ -25,6 +25,9 @@ func TestLostEvictionThatTheWatchTellsOfIsOnRecord(t *testing.T) {
 	a.Proxy.After(nil)
 	a.Kubelet.Hold(false)
 	a.Told("large", "EvictionRequested")
+	a.Until("kubectl describe node tells of it", func(ctx context.Context) bool {
+		return strings.Contains(a.Kubectl(ctx, "", "describe", "node", a.Node), "evictd evicts pod "+a.Namespace+"/large (")
+	})
 	a.Until("its end is on record", func(context.Context) bool { return a.Evictd.Log.Has("victim ended") })
 	a.ExpectVictims("large")
 }
