@@ -31,7 +31,7 @@ type Agent struct {
 	executor  *execute.Executor
 	planned   *decide.Decision // the plan's that the executor carries out; nil when it has none
 	known     State            // what was remembered when it began
-	compared  time.Time        // when it was last compared with what the pods use
+	compared  time.Time        // when it was last compared with what the pods use, or without one it was asked whom to warn
 	reload    chan func()
 	progress  progress
 	documents documents // for those who ask at /debug/status

@@ -27,6 +27,38 @@ func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure
 	return s, plan
 }
 
+// warn tells the first candidate of a soft threshold whose grace period runs, once for an incident. While nobody is
+// one, or it is not known who, it looks again after [LookEvery].
+func (a *Agent) warn(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
+	if a.planned != nil || verdict.Time.Sub(a.compared) < LookEvery {
+		return
+	}
+	for i := range verdict.Waiting {
+		p := &verdict.Waiting[i]
+		told := a.incidents.Warn(p, func() bool {
+			a.compared = verdict.Time
+			return a.warnFirst(ctx, sample, p)
+		})
+		a.changed = a.changed || told
+	}
+}
+
+// warnFirst tells the first candidate by what is known now, and returns whether there is one. That a soft eviction
+// has to wait is no reason against it.
+func (a *Agent) warnFirst(ctx context.Context, sample *pressure.Sample, p *pressure.Pressure) bool {
+	s := a.situation(sample, p)
+	if early := decide.BeforeMeasuring(s).Decision.Hold; early != decide.HoldNone && early != decide.HoldSoftJitter {
+		return false
+	}
+	a.measure(ctx, s)
+	plan := decide.Decide(s)
+	if plan.Held() || len(plan.Candidates) == 0 {
+		return false
+	}
+	a.options.Recorder.Likely(&plan.Decision, &plan.Candidates[0].Attempt)
+	return true
+}
+
 // situation puts together what is known of a pressure before the pods are measured.
 func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide.Situation {
 	pods := a.options.Pods
@@ -50,8 +82,8 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) {
 }
 
 // LookEvery is how often a plan that is being carried out is compared with the pods that terminate
-// since, and with a hard pressure that is not held any more: that reads all pods' cgroups, two
-// milliseconds' work at most for 110 pods, and near a threshold there are a hundred ticks a second.
+// since, and with a hard pressure that is not held any more, and how often it is asked whom to warn: that reads all
+// pods' cgroups, two milliseconds' work at most for 110 pods, and near a threshold there are a hundred ticks a second.
 const LookEvery = 200 * time.Millisecond
 
 // cancelWhenOutdated cancels what is being carried out when the node does not need it any more,

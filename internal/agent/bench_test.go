@@ -100,6 +100,7 @@ func (*silence) Tick(time.Time, time.Duration)               {}
 func (*silence) Incidents(_, _ []incident.Incident)          {}
 func (*silence) Intent(*decide.Decision, *decide.Attempt)    {}
 func (s *silence) Decision(*decide.Decision)                 { s.decided++ }
+func (*silence) Likely(*decide.Decision, *decide.Attempt)    {}
 func (*silence) Ledger(time.Time, []decide.Victim, int, int) {}
 func (*silence) Failed(string, error)                        {}
 func (*silence) VictimEnded(*decide.Ended)                   {}

@@ -36,6 +36,9 @@ type Recorder interface {
 	Intent(d *decide.Decision, a *decide.Attempt)
 	// Decision takes each decision, also one to hold that is made again at each tick.
 	Decision(d *decide.Decision)
+	// Likely takes, once for an incident, the decision that would evict a pod were the soft threshold's grace period
+	// over, and the pod that would be the first.
+	Likely(d *decide.Decision, first *decide.Attempt)
 	// Ledger reports at each tick what is in flight, and how many pods are in back-off because a budget
 	// refused, or because several budgets select them.
 	Ledger(now time.Time, bookings []decide.Victim, blocked, misconfigured int)

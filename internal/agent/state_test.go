@@ -51,7 +51,7 @@ func randomState(r *rand.Rand, most int) (s State) {
 			ID: text("memory.available"), Resource: decide.Resource{Kind: pressure.SpaceKind, Device: r.Uint64()},
 			Signal: pressure.NodeFSAvailable, Began: when(), Short: when(), Lowest: r.Int64(),
 			Victims: []incident.Victim{{Pod: "shop/" + text("pod"), UID: text("uid"), DryRun: r.IntN(2) == 0}}, More: r.IntN(9),
-			KillsBefore: r.Int64(),
+			KillsBefore: r.Int64(), Warned: r.IntN(2) == 0,
 		})
 		s.InFlight.LastEnd = when()
 		s.InFlight.Victims = append(s.InFlight.Victims, decide.Victim{

@@ -25,6 +25,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 		a.cancelWhenOutdated(ctx, sample, verdict)
 	} else {
 		next = a.relieve(ctx, sample, verdict, next)
+		a.warn(ctx, sample, verdict)
 	}
 	for _, victim := range a.victims.ObserveReclaim(started, ended, a.sample) {
 		a.options.Recorder.VictimEnded(&victim)

@@ -38,6 +38,8 @@ type Incident struct {
 	// most; More counts those beyond that.
 	Victims []Victim `json:"victims,omitempty"`
 	More    int      `json:"more,omitempty"`
+	// Warned says that the first candidate was told, while a grace period ran.
+	Warned bool `json:"warned,omitempty"`
 	// KillsBefore is how many processes the kernel had killed for want of memory since boot when the incident
 	// began; negative where that is not known.
 	KillsBefore int64 `json:"killsBefore"`

@@ -136,6 +136,17 @@ func (t *Tracker) ID(p *pressure.Pressure) string {
 	return ""
 }
 
+// Warn calls tell for a pressure's open incident, until it has returned true once in that incident. It returns
+// whether it did now.
+func (t *Tracker) Warn(p *pressure.Pressure, tell func() bool) (told bool) {
+	i := t.of(p.Threshold.Signal, p.Observed)
+	if i == nil || i.Warned {
+		return false
+	}
+	i.Warned = tell()
+	return i.Warned
+}
+
 // Into adds to a situation the open incident that its pressure belongs to, where there is one, and when the threshold
 // was first met in it: a line that is met again and again is one shortage. For a soft threshold that is when it was
 // last met.

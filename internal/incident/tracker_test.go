@@ -116,6 +116,29 @@ func about(signal pressure.Signal, device uint64) *pressure.Pressure {
 	return &pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}, Observed: pressure.Observation{Device: device}}
 }
 
+// It is tried to warn until that was done, once for an incident, also after a restart.
+func TestIncidentWarnsOnce(t *testing.T) {
+	t.Parallel()
+	n, tracker, asked := newNode(), calm(), 0
+	soft := about(pressure.MemoryAvailable, 0)
+	warn := func(tells, want bool, wantAsked int) {
+		t.Helper()
+		told := tracker.Warn(soft, func() bool { asked++; return tells })
+		if told != want || asked != wantAsked {
+			t.Errorf("told %t, asked %d times; want %t, %d", told, asked, want, wantAsked)
+		}
+	}
+	warn(true, false, 0) // no incident
+	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 150}), thresholds(), transition)
+	warn(false, false, 1)
+	warn(true, true, 2)
+	warn(true, false, 2)
+	kept := tracker.Open()
+	tracker = calm()
+	tracker.Restore(kept, n.at)
+	warn(true, false, 2)
+}
+
 func TestIncidentEnds(t *testing.T) {
 	t.Parallel()
 	n, tracker := newNode(), calm()

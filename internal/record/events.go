@@ -2,6 +2,7 @@ package record
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,9 +21,10 @@ type event struct{ reason, kind, text string }
 // again is before the outcome of a request for a pod that was a victim already.
 const again = "again "
 
-// The reasons of Events that are about no request. They are on the node, but for EvictionStuck, which is on the
-// victim.
+// The reasons of Events that are about no request. They are on the node, but for the first two, which are on the
+// pod.
 const (
+	reasonLikely  = "EvictionLikely"
 	reasonStuck   = "EvictionStuck"
 	reasonHeld    = "EvictionHeld"
 	reasonRefused = "ConfigurationRefused"
@@ -56,6 +58,8 @@ func eventTable() map[string]event {
 		string(evict.Misconfigured):      {"EvictionMisconfigured", warning, "{dry}evictd cannot evict {pod}" + twoBudgets + figures},
 		string(evict.Unconfirmed):        {"EvictionUnconfirmed", warning, "{dry}evictd requested the eviction of {pod} and got no answer{answer}." + figures},
 
+		reasonLikely: {reasonLikely, warning, "{dry}evictd would evict {pod} at {deadline}, when the grace period of the soft threshold ends, if the node is still short then.{why}" + figures +
+			" To keep it, have it use less by then; in the long run, have it request the memory and storage that it uses."},
 		reasonStuck: {reasonStuck, warning, "evictd evicted this pod for {signal}, it should have ended by {deadline} and has not: evictd does not rely on its end any more. " +
 			"Look for finalizers, volumes that do not unmount, or a container runtime that hangs."},
 		reasonHeld:    {reasonHeld, warning, "{dry}evictd evicts no pod: {hold}{answer}. {shortage}"},
@@ -98,6 +102,13 @@ func (r *Recorder) writeEvents(d *decide.Decision) {
 	if _, concernsNode := attention(d.Hold); concernsNode {
 		r.onNode(reasonHeld, r.heldWords(d)...)
 	}
+}
+
+// Likely writes an Event on the pod that would be evicted first, were the grace period over.
+func (r *Recorder) Likely(d *decide.Decision, first *decide.Attempt) {
+	pod, ends := first.Entry.Pod, d.Pressure.Since.Add(d.Pressure.Threshold.Grace)
+	words := append(r.attemptWords(d, first, "this pod"), "{deadline}", ends.UTC().Format(time.RFC3339))
+	r.tell(podReference(pod.Namespace, pod.Name, pod.UID), reasonLikely, words...)
 }
 
 func podReference(namespace, name, uid string) *corev1.ObjectReference {

@@ -262,6 +262,15 @@ func signalStories() []story {
 
 func victimStories() []story {
 	return []story{
+		{"the first candidate is told until when it can do something, and in a dry run that nothing happens", func(r *rig) {
+			d := forecast()
+			d.Incident = "memory.available-20260304T050606.008Z"
+			first := decide.Attempt{Entry: d.Ranking.Candidates[0]}
+			r.Likely(d, &first)
+			r.show()
+			d.DryRun, d.DryRunWhy = true, "dryRun is true"
+			r.Likely(d, &first)
+		}},
 		{"a stuck victim is told once, on the pod where evictd evicted it; one that is stuck anew is told anew", func(r *rig) {
 			own, others, forgotten := ended().Victim, ended().Victim, ended().Victim
 			others.Name, others.UID, others.Signal = "drained", "uid-drained", ""

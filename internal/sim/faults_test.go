@@ -109,6 +109,23 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 	})
 }
 
+// While a grace period runs, nobody is warned of a stall that no other pod's end would help.
+func TestStallWithinOwnLimitsWarnsNobody(t *testing.T) {
+	stories(t, map[time.Duration]bool{0: false, 20 * time.Millisecond: true}, func(n *world, other time.Duration, want bool) {
+		n.runs("greedy 500/100", "bound 300/300", "other 300/300")
+		n.stalls(new(0.3), 10*time.Second, func() {
+			n.pod("bound").limitHits += 5
+			n.pod("bound").waited += 90 * time.Millisecond
+			n.pod("other").waited += other
+		})
+		n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, softGrace
+		n.evicts(10 * time.Second)
+		if got := len(n.warned) == 1 && strings.HasPrefix(n.warned[0], "greedy "); got != want {
+			n.t.Errorf("warned: %v", n.warned)
+		}
+	})
+}
+
 // Half of a tenth of the time begins the readings of the pods' stalls.
 func TestCalmNodeReadsNoPodsStalls(t *testing.T) {
 	stories(t, map[float64]bool{0.04: false, 0.06: true}, func(n *world, share float64, want bool) {

@@ -79,6 +79,7 @@ type Node struct {
 	decisions  []decide.Decision
 	said       [pressure.SignalCount]decide.Decision // the last, where that was a hold
 	intents    []string
+	warned     []string // the pods that are likely to be evicted, and how much of the grace period was left
 	readFault  []string
 	ended      []decide.Ended
 	incidents  []incident.Incident // that have ended

@@ -36,6 +36,15 @@ func (r recorder) Decision(d *decide.Decision) {
 	r.decisions = append(r.decisions, *d)
 }
 
+// Likely keeps the pod's name, with what is left of the grace period in seconds.
+func (r recorder) Likely(d *decide.Decision, first *decide.Attempt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &d.Pressure
+	left := p.Threshold.Grace - p.SampleTime.Sub(p.Since)
+	r.warned = append(r.warned, first.Entry.Pod.Name+" "+left.Round(time.Second).String())
+}
+
 // Incidents keeps those that have ended.
 func (r recorder) Incidents(_, ended []incident.Incident) {
 	r.mu.Lock()

@@ -592,6 +592,81 @@ func TestSoftJitter(t *testing.T) {
 	})
 }
 
+// The first candidate is warned when the grace period begins, or as soon as it is known who that is, once for an
+// incident.
+func TestFirstCandidateIsWarned(t *testing.T) {
+	type variant struct {
+		change func(n *world)
+		want   []string
+	}
+	stories(t, map[string]variant{
+		"at once":           {func(*world) {}, []string{"first 30s"}},
+		"without jitter":    {func(n *world) { n.policy.Limits.SoftJitter = 0 }, []string{"first 30s"}},
+		"in a dry run":      {func(n *world) { n.policy.DryRun = true }, []string{"first 30s"}},
+		"not while calm":    {func(n *world) { n.host -= 60 * Mebi }, nil},
+		"not one that goes": {func(n *world) { n.host += 60 * Mebi }, nil}, // by the hard threshold, and suffices
+		"not beside one that ends": {func(n *world) {
+			n.stubborn = true
+			n.terminate("uid-second")
+		}, nil},
+		"no candidate": {func(n *world) {
+			n.changed("first", bare)
+			n.changed("second", bare)
+		}, nil},
+		"once there is a candidate": {func(n *world) {
+			owners := n.pod("second").api.OwnerReferences
+			n.changed("first", bare)
+			n.changed("second", bare)
+			n.After(10*time.Second, func() { n.changed("second", func(p *corev1.Pod) { p.OwnerReferences = owners }) })
+		}, []string{"second 20s"}},
+		"not by a list that is not complete": {func(n *world) { n.unsynced = true }, nil},
+		"not by a signal that is not known": {func(n *world) {
+			n.threshold(pressure.AllocatableMemoryAvailable, pressure.Fraction(0.1), true)
+			n.sampled = n.blindAfter(pressure.AllocatableMemoryAvailable, 0)
+		}, nil},
+		"once the pods can be read": {func(n *world) {
+			n.unread = errPlanted()
+			n.After(20*time.Second, func() { n.unread = nil })
+		}, []string{"first 10s"}},
+		"once in an incident": {func(n *world) {
+			n.policy.Transition = time.Minute
+			n.takes(5*time.Second, -200)
+			n.takes(6*time.Second, 200)
+		}, []string{"first 30s"}},
+		"again in the next": {func(n *world) {
+			n.takes(5*time.Second, -200)
+			n.takes(10*time.Second, 200)
+		}, []string{"first 30s", "first 30s"}},
+	}, func(n *world, _ string, c variant) {
+		n.runs("first 200/0", "second 100/0")
+		n.host = 550 * Mebi // 150 are available
+		n.jittery(10 * time.Second)
+		c.change(n)
+		var killed *File
+		n.After(softGrace-2*time.Second, func() { killed = n.file.Copy() })
+		n.watch(softGrace - time.Second)
+		same(n.t, "warned", c.want, n.warned)
+		if n.collects > 150 {
+			n.t.Errorf("the pods were measured %d times in half a minute", n.collects)
+		}
+		n.file = killed
+		n.live(softGrace - time.Second)
+		if len(c.want) == 1 && !slices.Equal(n.warned, c.want) {
+			n.t.Errorf("warned after a restart: %v", n.warned)
+		}
+	})
+}
+
+// A disk is measured before it is known whom to warn.
+func TestFirstCandidateOfADiskIsWarned(t *testing.T) {
+	story(t, func(n *world) {
+		n.largeAndSmall(nodefs, always(50))
+		n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, softGrace
+		n.watch(softGrace - time.Second)
+		same(t, "warned", []string{"large 30s"}, n.warned)
+	})
+}
+
 // One incident waits once: after a touch of the line nothing waits a second time. The next incident waits again, for
 // another part.
 func TestFaultATouchOfTheLineDrawsAnotherJitter(t *testing.T) {
