@@ -99,7 +99,7 @@ func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
 		NodeName: node, Self: os.Getenv("POD_UID"), Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(),
 		OnError: func(err error) { d.recorder.Failed(record.FailedWatch, err) },
 		OnOOMKilled: func(pod *nodepods.Pod, killed nodepods.OOMKilled) {
-			d.recorder.OOMKilled(pod.Key(), pod.UID, killed.Container)
+			d.recorder.OOMKilled(pod, killed)
 		},
 	})
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -85,6 +85,8 @@ type Pod struct {
 type OOMKilled struct {
 	// Container is its name. ID is the runtime's, which no other start of it has.
 	Container, ID string
+	// MemoryLimit is the container's own in bytes, by the pod's spec; 0 where it has none.
+	MemoryLimit int64
 }
 
 // FromAPI returns what evictd keeps of a pod, but for Self. It shares the pod's labels, and no other map or list.
@@ -118,7 +120,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 	p.markMirror(pod.Annotations)
 	p.markOwned(pod)
 	p.takeVolumes(pod.Spec.Volumes)
-	p.takeContainers(&pod.Status)
+	p.takeContainers(pod)
 	p.markAnnotated(pod)
 	return p
 }
@@ -247,7 +249,8 @@ func (p *Pod) takeVolumes(volumes []corev1.Volume) {
 // last end and in the one before, which is all that a status keeps. With cgroup v1 this is the only sign of one, because
 // the container's cgroup is removed with it. A process that is killed while the container's first one lives on is not
 // reported there.
-func (p *Pod) takeContainers(status *corev1.PodStatus) {
+func (p *Pod) takeContainers(pod *corev1.Pod) {
+	status := &pod.Status
 	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses) {
 		// "containerd://<id>"; the runtime's name does not matter.
 		if _, id, found := strings.Cut(s.ContainerID, "://"); found && s.State.Running != nil {
@@ -255,7 +258,7 @@ func (p *Pod) takeContainers(status *corev1.PodStatus) {
 		}
 		for _, ended := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 			if ended != nil && ended.Reason == reasonOOMKilled {
-				p.OOMKilled = add(p.OOMKilled, OOMKilled{s.Name, ended.ContainerID})
+				p.OOMKilled = add(p.OOMKilled, OOMKilled{s.Name, ended.ContainerID, memoryLimit(&pod.Spec, s.Name)})
 			}
 		}
 		p.takeImage(s.Image)

@@ -81,6 +81,16 @@ func allocatedPodLevel(pod *corev1.Pod) *corev1.ResourceRequirements {
 	return &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: total}}
 }
 
+// memoryLimit returns the memory limit of a container, in bytes; 0 where it has none.
+func memoryLimit(spec *corev1.PodSpec, container string) int64 {
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		if c.Name == container {
+			return saturated(*c.Resources.Limits.Memory())
+		}
+	}
+	return 0
+}
+
 // saturated returns the quantity as an int64, rounded up as [resource.Quantity.Value]
 // does, which wraps round where it does not fit.
 func saturated(q resource.Quantity) int64 {

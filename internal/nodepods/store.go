@@ -116,7 +116,8 @@ func (s *store) reportKills(pod *Pod) {
 	object, _, _ := s.GetByKey(pod.Key()) // nil where there is none
 	before, is := object.(*Pod)
 	for _, kill := range pod.OOMKilled {
-		if !is || before.UID != pod.UID || !slices.Contains(before.OOMKilled, kill) {
+		same := func(known OOMKilled) bool { return known.Container == kill.Container && known.ID == kill.ID }
+		if !is || before.UID != pod.UID || !slices.ContainsFunc(before.OOMKilled, same) {
 			s.of.options.OnOOMKilled(pod, kill)
 		}
 	}

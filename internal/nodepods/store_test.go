@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -52,6 +53,13 @@ func TestOOMKillsAreToldOnce(t *testing.T) {
 		{"it starts again", func(s *store) error { return s.Update(pod("1", ended(at+1), running)) }, nil},
 		{"a list with what was known", func(s *store) error { return s.Replace([]any{pod("1", ended(at+1), running)}, "") }, nil},
 		{"a list with two that were missed", func(s *store) error { return s.Replace([]any{pod("1", ended(at+2), ended(at+3))}, "") }, []int64{at + 2, at + 3}},
+		{"its limit is raised", func(s *store) error {
+			raised := pod("1", ended(at+2), ended(at+3))
+			raised.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+			}}}
+			return s.Update(raised)
+		}, nil},
 		{"another pod of that name", func(s *store) error { return s.Update(pod("2", none, ended(at+3))) }, []int64{at + 3}},
 		{"it goes", func(s *store) error { return s.Delete(pod("2", none, ended(at+3))) }, nil},
 		{"a new one", func(s *store) error { return s.Add(pod("3", none, ended(at+4))) }, []int64{at + 4}},

@@ -21,15 +21,16 @@ type event struct{ reason, kind, text string }
 // again is before the outcome of a request for a pod that was a victim already.
 const again = "again "
 
-// The reasons of Events that are about no request. They are on the node, but for the first two, which are on the
-// pod.
+// The reasons of Events that are about no request. They are on the node, but for the first three, which are on
+// the pod.
 const (
-	reasonLikely  = "EvictionLikely"
-	reasonStuck   = "EvictionStuck"
-	reasonHeld    = "EvictionHeld"
-	reasonRefused = "ConfigurationRefused"
-	reasonStopped = "EvictionsStopped" // by the ConfigMap, or whether it exists is not known
-	reasonResumed = "EvictionsResumed"
+	reasonLikely    = "EvictionLikely"
+	reasonStuck     = "EvictionStuck"
+	reasonOOMKilled = "ContainerOOMKilled"
+	reasonHeld      = "EvictionHeld"
+	reasonRefused   = "ConfigurationRefused"
+	reasonStopped   = "EvictionsStopped" // by the ConfigMap, or whether it exists is not known
+	reasonResumed   = "EvictionsResumed"
 )
 
 // eventTable returns every Event by what it is about: the outcome of a request, which is written on
@@ -62,10 +63,11 @@ func eventTable() map[string]event {
 			" To keep it, have it use less by then; in the long run, have it request the memory and storage that it uses."},
 		reasonStuck: {reasonStuck, warning, "evictd evicted this pod for {signal}, it should have ended by {deadline} and has not: evictd does not rely on its end any more. " +
 			"Look for finalizers, volumes that do not unmount, or a container runtime that hangs."},
-		reasonHeld:    {reasonHeld, warning, "{dry}evictd evicts no pod: {hold}{answer}. {shortage}"},
-		reasonRefused: {reasonRefused, warning, "evictd refuses its configuration, and {instead}: {error}"},
-		reasonStopped: {reasonStopped, warning, "{state}; {do}. Until then its evictions are server-side dry runs."},
-		reasonResumed: {reasonResumed, normal, "It is not stopped any more: {state}."},
+		reasonOOMKilled: {reasonOOMKilled, warning, "The kernel killed container {container} of this pod for want of memory{limit}. The container reached its limit, or the node ran out of memory."},
+		reasonHeld:      {reasonHeld, warning, "{dry}evictd evicts no pod: {hold}{answer}. {shortage}"},
+		reasonRefused:   {reasonRefused, warning, "evictd refuses its configuration, and {instead}: {error}"},
+		reasonStopped:   {reasonStopped, warning, "{state}; {do}. Until then its evictions are server-side dry runs."},
+		reasonResumed:   {reasonResumed, normal, "It is not stopped any more: {state}."},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -222,6 +223,7 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.InForce([]pressure.Threshold{decision().Pressure.Threshold}, true) },
 		func(int) { r.Refused(errors.New("x"), "") },
 		func(int) { r.VictimEnded(ended()) },
+		func(int) { r.OOMKilled(&nodepods.Pod{}, nodepods.OOMKilled{}) },
 		func(int) { _ = kept(t, r) },
 		func(int) {
 			if _, err := r.registry.Gather(); err != nil {

@@ -1,15 +1,19 @@
 package record
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // The values of the result label.
@@ -104,9 +108,30 @@ func (r *Recorder) Woken(source pressure.WakeSource) {
 	r.metrics.stalls.WithLabelValues(string(source)).Inc()
 }
 
-// OOMKilled writes down that the kernel killed a container of a pod, namespace/name, for want of memory.
-func (r *Recorder) OOMKilled(pod, uid, container string) {
-	r.logger.Warn("the kernel killed processes of a pod for want of memory", with("pod", pod, "uid", uid, "oom_kills", 1, "container", container)...)
+// OOMKilled writes down that the kernel killed a container of a pod for want of memory, by an Event on the pod too.
+// What the container used is not known: its cgroup has ended with it.
+func (r *Recorder) OOMKilled(pod *nodepods.Pod, kill nodepods.OOMKilled) {
+	r.logger.Warn("the kernel killed processes of a pod for want of memory", with("pod", pod.Key(), "uid", pod.UID, "oom_kills", 1, "container", kill.Container)...)
+	if !r.tellsKill(pod.UID, r.settings.Now()) {
+		return
+	}
+	limit := ""
+	if kill.MemoryLimit > 0 {
+		limit = ", with a memory limit of " + rank.Bytes(kill.MemoryLimit)
+	}
+	r.tell(podReference(pod.Namespace, pod.Name, pod.UID), reasonOOMKilled, "{container}", kill.Container, "{limit}", limit)
+}
+
+// tellsKill reports whether a pod gets an Event of a kill now, and notes that it does: one a minute at most.
+func (r *Recorder) tellsKill(uid string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.killed, func(_ string, told time.Time) bool { return now.Sub(told) >= time.Minute })
+	_, told := r.killed[uid]
+	if !told {
+		r.killed[uid] = now
+	}
+	return !told
 }
 
 // KubeletThresholds shows before which of evictd's thresholds the kubelet's would be met; none where that is not

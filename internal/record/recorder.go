@@ -31,7 +31,7 @@ type Settings struct {
 	NodeName string
 	// Version is the program's version, for evictd_build_info.
 	Version string
-	// Now is the clock, for the pace of log lines alone.
+	// Now is the clock, for the pace of log lines and of Events of kills alone.
 	Now func() time.Time
 	// Host says what uses the node's memory, for decisions about that memory; nil does not.
 	Host Host
@@ -52,9 +52,10 @@ type Recorder struct {
 
 	mu     sync.Mutex // guards all below
 	said   once
-	acting *acting.State // the last that was known; nil before
-	stuck  []string      // UIDs of the victims that are
-	kept   []kept        // the last decisions, the oldest first
+	acting *acting.State        // the last that was known; nil before
+	stuck  []string             // UIDs of the victims that are
+	killed map[string]time.Time // when a pod last got an Event of a kill, by its UID
+	kept   []kept               // the last decisions, the oldest first
 
 	sample     pressure.Sample // its zero value is unknown everywhere
 	forecasts  [pressure.SignalCount]pressure.Forecast
@@ -65,7 +66,7 @@ type Recorder struct {
 // New returns a recorder whose metrics are registered. It panics when they cannot be: their
 // names are constants. What takes the Events, as [Events] does, must not wait for the API server.
 func New(logger *zap.Logger, registerer prometheus.Registerer, events record.EventRecorder, settings Settings) *Recorder {
-	r := &Recorder{settings: settings, logger: logger, events: events, said: once{}}
+	r := &Recorder{settings: settings, logger: logger, events: events, said: once{}, killed: map[string]time.Time{}}
 	r.metrics = newMetrics(registerer, settings.Version)
 	registerer.MustRegister(scraped{r})
 	return r

@@ -14,10 +14,12 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -314,8 +316,20 @@ func victimStories() []story {
 			r.Incidents([]incident.Incident{everything}, nil)
 			r.Incidents(nil, []incident.Incident{everything, nothing, dry, unread, many})
 		}},
-		{"a kill by the kernel", func(r *rig) {
-			r.OOMKilled("shop/hog", "uid-hog", "main")
+		{"each kill by the kernel is a line, and of each pod an Event a minute at most", func(r *rig) {
+			kill := func(pod, container string, limit int64) {
+				killed := &nodepods.Pod{Pod: rank.Pod{Namespace: "shop", Name: pod, UID: "uid-" + pod}}
+				r.OOMKilled(killed, nodepods.OOMKilled{Container: container, MemoryLimit: limit})
+			}
+			kill("hog", "main", 512*mi)
+			kill("hog", "sidecar", 64*mi)
+			kill("other", "main", 0)
+			r.show()
+			*r.now = r.now.Add(time.Minute - 1)
+			kill("hog", "main", 512*mi)
+			r.show()
+			*r.now = r.now.Add(1)
+			kill("hog", "sidecar", 64*mi)
 		}},
 	}
 }
