@@ -51,6 +51,20 @@ func keysIn(call *ast.CallExpr) (keys []string) {
 	return keys
 }
 
+// A line that says that something works, or why nothing is wrong, has no key error, for which one searches the log.
+func TestNoErrorWhereNothingIsWrong(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/stories.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, `{"level":"info"`) && strings.Contains(line, `"error":`) {
+			t.Errorf("an error that is none: %s", line)
+		}
+	}
+}
+
 // Every key that is written has a row in docs/runbook.md, and every row is about a key that is
 // written.
 func TestEveryKeyIsInTheRunbook(t *testing.T) {

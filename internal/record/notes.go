@@ -93,11 +93,11 @@ func (r *Recorder) Tainted(added, removed []string, dryRun bool) {
 }
 
 // Wakeups records, at the start and at each change, whether the kernel wakes the loop because of a
-// source, and if not, why. Neither is a warning: without it, pacing alone continues.
+// source, and if not, why. Neither is a warning or an error: without it, pacing alone continues.
 func (r *Recorder) Wakeups(state pressure.WakeState) {
 	r.metrics.wakeups.WithLabelValues(string(state.Source)).Set(number(state.Err == nil))
 	if state.Err != nil {
-		r.logger.Info("the kernel does not wake the loop, which goes on by pacing alone", zap.String("source", string(state.Source)), zap.Error(state.Err))
+		r.logger.Info("the kernel does not wake the loop, which goes on by pacing alone", zap.String("source", string(state.Source)), zap.NamedError("detail", state.Err))
 		return
 	}
 	r.logger.Info("the kernel wakes the loop", with("source", state.Source, "window_seconds", state.Window.Seconds())...)

@@ -131,18 +131,18 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 }
 
 // noteState logs that a signal cannot be read, as every failure, and that the node does not have one that a
-// threshold requires.
+// threshold requires, which is no error.
 func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation) {
-	level, message := zapcore.WarnLevel, "signal is unknown"
+	level, message, why := zapcore.WarnLevel, "signal is unknown", zap.Error(seen.Err)
 	switch {
 	case seen.State == pressure.Unknown:
 		r.metrics.failures.WithLabelValues(string(signal.Source())).Inc()
 	case seen.State == pressure.Absent && r.sample.Of(signal).State != pressure.Absent && !errors.Is(seen.Err, pressure.ErrUnasked):
-		level, message = zapcore.InfoLevel, "signal became absent"
+		level, message, why = zapcore.InfoLevel, "signal became absent", zap.NamedError("detail", seen.Err)
 	default:
 		return
 	}
 	if r.said.say(subject{message, signal}, "", r.settings.Now()) {
-		r.logger.Log(level, message, zap.Stringer("signal", signal), zap.Error(seen.Err))
+		r.logger.Log(level, message, zap.Stringer("signal", signal), why)
 	}
 }
