@@ -20,6 +20,7 @@ import (
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/httpd"
 	"github.com/evictd/evictd/internal/measure"
@@ -163,13 +164,17 @@ func (d *daemon) remember(options *agent.Options) {
 
 // run starts everything and ends when the context does or a part fails.
 func (d *daemon) run(ctx context.Context) error {
+	c, now, left := d.inForce.Load(), d.sampler.Sample(time.Now()), status.Document{}
+	left.AddSignals(&now, &pressure.Verdict{}, &decide.Policy{Thresholds: c.Thresholds()}, nil)
 	d.logger.Info("started",
 		zap.String("version", version),
 		zap.String("revision", revision),
 		zap.String("node", d.flags.nodeName),
 		zap.String("kubepods", d.host.kubepods),
 		zap.String("address", d.server.Addr()),
-		zap.Bool("dry_run", d.inForce.Load().DryRun || d.flags.dryRun))
+		zap.Bool("dry_run", c.DryRun || d.flags.dryRun),
+		zap.Stringers("thresholds", c.Thresholds()),
+		zap.Any("signals", left.Signals))
 	group, ctx := errgroup.WithContext(ctx)
 	for _, part := range []func(context.Context) error{
 		d.pods.Run, d.acting.Run, d.agent.Run, d.server.Run, d.followConfiguration, d.checkAtStart, d.followWakers,

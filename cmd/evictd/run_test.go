@@ -166,6 +166,19 @@ func TestRunEndsWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
+// The first line says by which thresholds evictd acts, and how far the node is from them.
+func TestStartSaysTheThresholdsAndWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	r := launch(t, flagsFor(t, machine(t), refusing()))
+	r.await("started")
+	r.stop()
+	r.ends(exitFine)
+	const want = `"thresholds":["memory.available<5% (hard)"],"signals":[{"name":"memory.available","state":"Known","available":23622320128,`
+	if !strings.Contains(r.log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, r.log)
+	}
+}
+
 // A fault that ends evictd is reported once, as an error.
 func TestFaultThatEndsRunIsAnError(t *testing.T) {
 	t.Parallel()
