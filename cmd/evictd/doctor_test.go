@@ -29,7 +29,7 @@ func newPatient(t *testing.T) *patient {
 	p := &patient{t: t, root: machine(t), stateDir: t.TempDir(), api: newDoctorAPI(t)}
 	p.put("var/lib/kubelet/config.yaml", kubeletFile("100Mi"))
 	p.put("var/lib/containerd/io", "")
-	p.putPod("sys/fs/cgroup/kubepods.slice/kubepods-pod1.slice", "anon 5\nfile 0\ninactive_file 0\nshmem 0\n")
+	p.putPod("sys/fs/cgroup/kubepods.slice/kubepods-pod1.slice", "anon 5\nfile 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n")
 	p.configure("")
 	return p
 }
@@ -70,12 +70,12 @@ func (p *patient) cgroupV1() {
 	p.remove("sys/fs/cgroup")
 	for path, content := range map[string]string{
 		"memory.stat": "cache 0\nrss 0\ninactive_file 0\ntotal_inactive_file 0\n", "memory.usage_in_bytes": "0\n",
-		"kubepods/memory.stat": "total_inactive_file 0\ntotal_active_file 0\n", "kubepods/memory.usage_in_bytes": "1000\n",
+		"kubepods/memory.stat": "total_rss 0\ntotal_cache 0\ntotal_shmem 0\ntotal_inactive_file 0\ntotal_active_file 0\n", "kubepods/memory.usage_in_bytes": "1000\n",
 		"kubepods/memory.kmem.usage_in_bytes": "0\n", "kubepods/memory.limit_in_bytes": "9223372036854771712\n",
 	} {
 		p.put("sys/fs/cgroup/memory/"+path, content)
 	}
-	p.putPod("sys/fs/cgroup/memory/kubepods/pod1", "total_rss 5\ntotal_shmem 0\ntotal_inactive_file 0\n")
+	p.putPod("sys/fs/cgroup/memory/kubepods/pod1", "total_rss 5\ntotal_cache 0\ntotal_shmem 0\ntotal_inactive_file 0\ntotal_active_file 0\n")
 	p.put("sys/fs/cgroup/pids/tasks", "")
 }
 
@@ -181,7 +181,7 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 		"the kubelet evicts first": {func(p *patient) {
 			p.put("var/lib/kubelet/config.yaml", kubeletFile("3Gi"))
 			p.configure("memoryAvailable: workingSet\n")
-			p.put("sys/fs/cgroup/memory.stat", "anon 1000\nfile 0\ninactive_file 0\n")
+			p.put("sys/fs/cgroup/memory.stat", "anon 1000\nfile 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n")
 		}, "kubelet-thresholds/memory.available missing", "the kubelet evicts below 3.0Gi"},
 		"no state-dir": {func(p *patient) { p.stateDir = "" }, "state-dir degraded", "no directory"},
 		"a state-dir that cannot be written to": {

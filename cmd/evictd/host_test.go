@@ -23,7 +23,7 @@ func TestKubeletGap(t *testing.T) {
 		"proc/meminfo": "MemTotal: 1000 kB\nMemAvailable: 500 kB\n", "sys/fs/cgroup/cgroup.controllers": "memory\n",
 	}.Plant(t)
 	uses := func(cache int) { // in place: the file stays open
-		stat := fmt.Sprintf("anon 512000\nfile %d\ninactive_file 0\n", cache)
+		stat := fmt.Sprintf("anon 512000\nfile %d\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n", cache)
 		if err := os.WriteFile(filepath.Join(root, "sys/fs/cgroup/memory.stat"), []byte(stat), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -37,28 +37,19 @@ type File struct {
 	open bool
 }
 
-// Read returns the whole file, in buffer, which must be larger than the file can
-// be. A file that fails is opened once more: it may have been mounted, or its cgroup
-// made, anew under the same name. The error names the path and wraps the fault.
-func (f *File) Read(buffer []byte) ([]byte, error) {
+// Parse reads the whole file into the buffer, which must be larger than the file can be, and takes a figure
+// from it. A file that fails is opened once more: it may have been mounted, or its cgroup made, anew under the
+// same name. The error names the path and wraps the fault.
+func Parse[T any](f *File, buffer []byte, parse func(content []byte) (T, error)) (figure T, err error) {
 	kept := f.open
 	content, err := f.readOnce(buffer)
 	if err != nil && kept {
 		content, err = f.readOnce(buffer)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", f.Path, err)
+	if err == nil {
+		figure, err = parse(content)
 	}
-	return content, nil
-}
-
-// Parse reads a file into the buffer and takes a figure from it. The error names the path.
-func Parse[T any](f *File, buffer []byte, parse func(content []byte) (T, error)) (figure T, err error) {
-	content, err := f.Read(buffer)
 	if err != nil {
-		return figure, err
-	}
-	if figure, err = parse(content); err != nil {
 		return *new(T), fmt.Errorf("reading %s: %w", f.Path, err)
 	}
 	return figure, nil

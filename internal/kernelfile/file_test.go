@@ -20,6 +20,9 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
+// text takes the whole content.
+func text(content []byte) (string, error) { return string(content), nil }
+
 // TestFileNumber: a file that fails says what and where; it gives no number then.
 func TestFileNumber(t *testing.T) {
 	t.Parallel()
@@ -64,8 +67,8 @@ func TestFileFaults(t *testing.T) {
 		filepath.Join(dir, "no file"): unix.ENOENT,
 	} {
 		file := File{Path: path}
-		if content, err := file.Read(make([]byte, 16)); content != nil || !errors.Is(err, want) {
-			t.Errorf("Read() of %s = %q, %v; want %v", path, content, err, want)
+		if content, err := Parse(&file, make([]byte, 16), text); content != "" || !errors.Is(err, want) {
+			t.Errorf("Parse() of %s = %q, %v; want %v", path, content, err, want)
 		}
 		if file.open {
 			t.Errorf("%s stays open after its fault", path)
@@ -84,8 +87,8 @@ func TestFileSeesChanges(t *testing.T) {
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := file.Read(make([]byte, 16)); err != nil || string(got) != want {
-			t.Errorf("Read() = %q, %v; want %q", got, err, want)
+		if got, err := Parse(&file, make([]byte, 16), text); err != nil || got != want {
+			t.Errorf("Parse() = %q, %v; want %q", got, err, want)
 		}
 	}
 }
@@ -96,7 +99,7 @@ func TestFileOpensAgain(t *testing.T) {
 	t.Parallel()
 	file := File{Path: write(t, "7\n")}
 	defer file.Close()
-	if _, err := file.Read(make([]byte, 16)); err != nil {
+	if _, err := Parse(&file, make([]byte, 16), text); err != nil {
 		t.Fatal(err)
 	}
 	dir, err := os.Open(t.TempDir())

@@ -1,32 +1,22 @@
 package kernelfile
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 )
 
-// sums returns anonymous memory, shared memory and inactive page cache, and the kernel's memory, -1 where
-// one is not known.
-func sums(content string, unified bool) (known [4]int64, err error) {
+// figures returns anonymous memory, shared memory, inactive page cache, all and active page cache, and the kernel's
+// memory, -1 where that is not known.
+func figures(content string, unified bool) ([6]int64, error) {
 	s, err := ParseMemoryStat([]byte(content), unified)
 	if err != nil {
-		return known, err
+		return [6]int64{}, err
 	}
-	for i, f := range []Figure{Anonymous, Shared, InactiveFile} {
-		n, fault := s.Sum(f)
-		known[i], err = n, errors.Join(err, fault)
+	if !s.KernelKnown {
+		s.Kernel--
 	}
-	if n, is := s.Of(Kernel); is {
-		known[3] = n
-	} else {
-		known[3] = -1
-	}
-	if err != nil {
-		return [4]int64{}, err
-	}
-	return known, nil
+	return [6]int64{s.Anonymous, s.Shared, s.InactiveFile, s.PageCache, s.ActiveFile, s.Kernel}, nil
 }
 
 func TestMemoryStat(t *testing.T) {
@@ -56,50 +46,79 @@ func TestMemoryStat(t *testing.T) {
 		"NUL byte":            {content: "anon 1\x00\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "no number"},
 	}
 	for name, tc := range tests {
-		got, err := sums(tc.content, tc.unified)
+		rest := "active_file 9\ntotal_cache 5\ntotal_active_file 4\n"
+		if tc.unified {
+			rest = "total_cache 9\nfile 5\nactive_file 4\nslab_reclaimable 2\n"
+		}
+		got, err := figures(rest+tc.content, tc.unified)
 		switch {
-		case tc.wantErr == "" && (err != nil || got != [4]int64{1, 2, 3, tc.kernel}):
+		case tc.wantErr == "" && (err != nil || got != [6]int64{1, 2, 3, 5, 4, tc.kernel}):
 			t.Errorf("%s: got %v, %v", name, got, err)
-		case tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr) || got != [4]int64{}):
+		case tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr)):
 			t.Errorf("%s: got %v, %v; want an error with %q", name, got, err, tc.wantErr)
 		}
 	}
 }
 
-// TestAddedFigures: a sum has the figures that both groups have.
-func TestAddedFigures(t *testing.T) {
+// TestMemoryStatIsWhole: each figure is asked for, and one that is missing is an error, but for the kernel's memory.
+func TestMemoryStatIsWhole(t *testing.T) {
 	t.Parallel()
-	parse := func(content string) *MemoryStat {
-		s, err := ParseMemoryStat([]byte(content), true)
-		if err != nil {
-			t.Fatal(err)
+	for whole, unified := range map[string]bool{
+		"total_rss 1\ntotal_cache 1\ntotal_shmem 1\ntotal_inactive_file 1\ntotal_active_file 1\n": false,
+		"anon 1\nfile 1\nshmem 1\nactive_file 1\ninactive_file 1\nslab_reclaimable 1\nkernel 1\n": true,
+	} {
+		if _, err := ParseMemoryStat([]byte(whole), unified); err != nil {
+			t.Errorf("%q: %v", whole, err)
 		}
-		return &s
-	}
-	sum := parse("anon 1\nfile 20\nshmem 5\nkernel 300\n")
-	sum.Add(parse("anon 2\nfile 30\nkernel 400\ninactive_file 7\n"))
-	if got := sum.Accounted(); got != 753 {
-		t.Errorf("accounted for %d, want 753", got)
-	}
-	for _, f := range []Figure{Shared, InactiveFile} {
-		if n, known := sum.Of(f); known {
-			t.Errorf("figure %d is %d, want unknown", f, n)
+		for key := range strings.Lines(whole) {
+			_, err := ParseMemoryStat([]byte(strings.Replace(whole, key, "x"+key, 1)), unified)
+			if (err == nil) != strings.HasPrefix(key, "kernel") {
+				t.Errorf("without %q: %v", key, err)
+			}
 		}
 	}
 }
 
+// TestAddedFigures: a sum is one of all figures.
+func TestAddedFigures(t *testing.T) {
+	t.Parallel()
+	sum := MemoryStat{
+		Anonymous: 1, PageCache: 20, Shared: 3, InactiveFile: 4, ActiveFile: 5, SlabReclaimable: 6, Kernel: 300, KernelKnown: true,
+	}
+	other := sum
+	sum.Add(&other)
+	want := MemoryStat{
+		Anonymous: 2, PageCache: 40, Shared: 6, InactiveFile: 8, ActiveFile: 10, SlabReclaimable: 12, Kernel: 600, KernelKnown: true,
+	}
+	if got := sum.Accounted(); sum != want || got != 642 {
+		t.Errorf("%+v accounts for %d, want 642 of %+v", sum, got, want)
+	}
+}
+
 func FuzzMemoryStat(f *testing.F) {
-	f.Add([]byte("anon 1\nshmem 2\ninactive_file 3\n"), true)
-	f.Add([]byte("anon 1\nkernel 9\nshmem 2\ninactive_file 3\nslab_reclaimable 4\n"), true)
-	f.Add([]byte("total_rss 1\ntotal_shmem 2\ntotal_inactive_file 3"), false)
+	f.Add([]byte("anon 1\nfile 5\nshmem 2\ninactive_file 3\nactive_file 4\nslab_reclaimable 4\n"), true)
+	f.Add([]byte("anon 1\nkernel 9\nfile 5\nshmem 2\ninactive_file 3\nactive_file 4\nslab_reclaimable 4\n"), true)
+	f.Add([]byte("total_rss 1\ntotal_cache 5\ntotal_shmem 2\ntotal_active_file 4\ntotal_inactive_file 3"), false)
 	f.Fuzz(func(t *testing.T, content []byte, unified bool) {
 		s, err := ParseMemoryStat(content, unified)
 		if err != nil {
 			return
 		}
-		for f, key := range keysOf(unified) {
-			n, known := s.Of(Figure(f))
-			if known && (key == "" || !strings.Contains(string(content), fmt.Sprintf("%d\n", n)) || !strings.Contains(string(content), key)) {
+		read := map[string]int64{
+			"total_rss ": s.Anonymous, "total_cache ": s.PageCache, "total_shmem ": s.Shared,
+			"total_inactive_file ": s.InactiveFile, "total_active_file ": s.ActiveFile,
+		}
+		if unified {
+			read = map[string]int64{
+				"anon ": s.Anonymous, "file ": s.PageCache, "shmem ": s.Shared,
+				"inactive_file ": s.InactiveFile, "active_file ": s.ActiveFile, "slab_reclaimable ": s.SlabReclaimable,
+			}
+		}
+		if s.KernelKnown {
+			read["kernel "] = s.Kernel
+		}
+		for key, n := range read {
+			if n < 0 || !strings.Contains(string(content), fmt.Sprintf("%d\n", n)) || !strings.Contains(string(content), key) {
 				t.Errorf("%s%d is not in %q", key, n, content)
 			}
 		}

@@ -18,14 +18,13 @@ const unlimitedAbove = 1 << 62
 // memoryCgroup is one group of the memory hierarchy, with all groups below it. A missing file or
 // line is an error, never 0.
 type memoryCgroup struct {
-	group   string // absolute within the hierarchy
-	unified bool   // cgroup v2
+	group      string // absolute within the hierarchy
+	unified    bool   // cgroup v2
+	definition MemoryDefinition
 
-	stat, usage, limit kernelfile.File
-	kernel             *kernelfile.File // kernel memory, which does not count; nil where memory.stat says it
-	// uses are the figures of memory.stat that are used in place of the file usage; none where that
-	// counts. Reclaimable is what does not count.
-	uses, reclaimable []kernelfile.Figure
+	stat, limit kernelfile.File
+	usage       kernelfile.File // without a path it is anonymous memory and page cache
+	kernel      kernelfile.File // kernel memory, which does not count; without a path it is what memory.stat says
 }
 
 // findMemoryCgroup returns the group below the cgroup mount. By the definition WorkingSet it uses
@@ -37,7 +36,7 @@ func findMemoryCgroup(mount, group string, definition MemoryDefinition) (*memory
 	if err != nil {
 		return nil, err
 	}
-	g := &memoryCgroup{group: filepath.Join("/", group), unified: h.Unified, reclaimable: []kernelfile.Figure{kernelfile.InactiveFile}}
+	g := &memoryCgroup{group: filepath.Join("/", group), unified: h.Unified, definition: definition}
 	usage, limit := "memory.usage_in_bytes", "memory.limit_in_bytes"
 	if h.Unified {
 		usage, limit = "memory.current", "memory.max"
@@ -45,15 +44,13 @@ func findMemoryCgroup(mount, group string, definition MemoryDefinition) (*memory
 	path := func(name string) string { return filepath.Join(h.Memory, g.group, name) }
 	g.stat.Path, g.usage.Path, g.limit.Path = path("memory.stat"), path(usage), path(limit)
 	switch {
-	case definition != WorkingSet && h.Unified:
-		g.reclaimable = append(g.reclaimable, kernelfile.ActiveFile, kernelfile.SlabReclaimable)
-	case definition != WorkingSet:
-		g.kernel, g.reclaimable = &kernelfile.File{Path: path("memory.kmem.usage_in_bytes")}, append(g.reclaimable, kernelfile.ActiveFile)
-	case h.Unified && g.group == "/":
+	case definition != WorkingSet && !h.Unified:
+		g.kernel.Path = path("memory.kmem.usage_in_bytes")
+	case definition == WorkingSet && h.Unified && g.group == "/":
 		// The real root has no memory.current, unlike that of a namespace. There the kubelet takes anonymous
 		// memory and page cache for its usage (opencontainers/cgroups fs2/memory.go, rootStatsFromMeminfo).
 		if _, err = os.Stat(g.usage.Path); errors.Is(err, os.ErrNotExist) {
-			g.uses, err = []kernelfile.Figure{kernelfile.Anonymous, kernelfile.PageCache}, nil
+			g.usage.Path, err = "", nil
 		}
 	}
 	if err != nil {
@@ -64,22 +61,15 @@ func findMemoryCgroup(mount, group string, definition MemoryDefinition) (*memory
 
 // used returns what the group uses in bytes, never negative. Each of its files is read into the buffer.
 func (g *memoryCgroup) used(buffer []byte) (int64, error) {
-	sums, err := kernelfile.Parse(&g.stat, buffer, func(content []byte) (sums [2]int64, err error) {
-		stat, err := kernelfile.ParseMemoryStat(content, g.unified)
-		if err == nil {
-			sums[0], err = stat.Sum(g.uses...)
-		}
-		if err == nil {
-			sums[1], err = stat.Sum(g.reclaimable...)
-		}
-		return sums, err
+	stat, err := kernelfile.Parse(&g.stat, buffer, func(content []byte) (kernelfile.MemoryStat, error) {
+		return kernelfile.ParseMemoryStat(content, g.unified)
 	})
-	usage, reclaimable, kernel := sums[0], sums[1], int64(0)
-	if err == nil && len(g.uses) == 0 {
+	usage, kernel := stat.Anonymous+stat.PageCache, stat.SlabReclaimable
+	if err == nil && g.usage.Path != "" {
 		usage, err = kernelfile.Parse(&g.usage, buffer, kernelfile.Number)
 	}
-	if err == nil && g.kernel != nil {
-		kernel, err = kernelfile.Parse(g.kernel, buffer, kernelfile.Number)
+	if err == nil && g.kernel.Path != "" {
+		kernel, err = kernelfile.Parse(&g.kernel, buffer, kernelfile.Number)
 	}
 	if err == nil && usage == 0 {
 		err = errors.New("it uses 0 bytes, which is no reading")
@@ -87,7 +77,11 @@ func (g *memoryCgroup) used(buffer []byte) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of cgroup %s: %w", g.group, err)
 	}
-	return max(usage-reclaimable-kernel, 0), nil
+	reclaimable := stat.InactiveFile
+	if g.definition != WorkingSet {
+		reclaimable += stat.ActiveFile + kernel
+	}
+	return max(usage-reclaimable, 0), nil
 }
 
 // limited returns the group's limit in bytes; above unlimitedAbove where there is none.

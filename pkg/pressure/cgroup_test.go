@@ -22,6 +22,7 @@ func TestMemoryCgroup(t *testing.T) {
 	unread := group(v2, 0, "5000", 0)
 	unread["kubepods/memory.current"] = "max\n"
 	root := func(stat string) tree {
+		stat += "shmem 0\nactive_file 0\nslab_reclaimable 9\n"
 		return tree{"cgroup.controllers": "memory\n", "memory.stat": stat, "memory.max": "max\n"}
 	}
 	namespaced := root("anon 1000\nfile 2000\ninactive_file 500\n")

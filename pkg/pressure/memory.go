@@ -40,10 +40,7 @@ func (n *Node) findMemory() error {
 		if err != nil {
 			return fmt.Errorf("preparing %s: %w", signal, err)
 		}
-		n.files = append(n.files, &g.stat, &g.usage, &g.limit)
-		if g.kernel != nil {
-			n.files = append(n.files, g.kernel)
-		}
+		n.files = append(n.files, &g.stat, &g.usage, &g.limit, &g.kernel)
 		n.readers[signal] = func(time.Time) Observation { return n.groupAvailable(file, g, signal == AllocatableMemoryAvailable) }
 	}
 	return nil

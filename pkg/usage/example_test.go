@@ -16,7 +16,7 @@ func ExampleTree_Collect() {
 		err = os.CopyFS(mount, fstest.MapFS{
 			"cgroup.controllers":                        {Data: []byte("memory pids\n")},
 			"kubepods/burstable/pod1b7c/memory.current": {Data: []byte("94371840\n")},
-			"kubepods/burstable/pod1b7c/memory.stat":    {Data: []byte("anon 52428800\nfile 41943040\nshmem 10485760\ninactive_file 20971520\n")},
+			"kubepods/burstable/pod1b7c/memory.stat":    {Data: []byte("anon 52428800\nfile 41943040\nshmem 10485760\ninactive_file 20971520\nactive_file 10485760\nslab_reclaimable 0\n")},
 			"kubepods/burstable/pod1b7c/pids.current":   {Data: []byte("12\n")},
 		})
 	}

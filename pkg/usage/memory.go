@@ -54,27 +54,3 @@ func (t *Tree) containers(p *podFiles) (sum *kernelfile.MemoryStat, err error) {
 	}
 	return sum, err
 }
-
-// take fills in the figures of a memory.stat beside the usage.
-func (p *Pod) take(stat *kernelfile.MemoryStat, usage int64) error {
-	inactive, err := stat.Sum(kernelfile.InactiveFile)
-	if err != nil {
-		return err
-	}
-	if p.Anonymous, err = stat.Sum(kernelfile.Anonymous); err != nil {
-		return err
-	}
-	if p.Shared, err = stat.Sum(kernelfile.Shared); err != nil {
-		return err
-	}
-	kernel, known := stat.Of(kernelfile.Kernel)
-	slabs, alsoKnown := stat.Of(kernelfile.SlabReclaimable)
-	if known && alsoKnown {
-		p.Kernel, p.KernelKnown = max(0, kernel-slabs), true // the two are added up at different moments
-	}
-	p.WorkingSet = max(0, usage-inactive)
-	if usage == 0 { // memory.stat may be older
-		*p = Pod{UID: p.UID, KernelKnown: p.KernelKnown, Unused: true}
-	}
-	return nil
-}

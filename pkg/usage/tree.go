@@ -217,13 +217,14 @@ func (t *Tree) see(c *class, faults *UnreadError) error {
 }
 
 func (t *Tree) readPod(p *podFiles) (Pod, error) {
-	pod := Pod{UID: p.uid}
 	stat, usage, err := t.memory(p)
 	if err != nil {
 		return Pod{}, err
 	}
-	if err = pod.take(&stat, usage); err != nil {
-		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path, err)
+	pod := Pod{UID: p.uid, KernelKnown: stat.KernelKnown, Unused: usage == 0}
+	if !pod.Unused { // memory.stat may be older
+		pod.WorkingSet, pod.Anonymous, pod.Shared = max(0, usage-stat.InactiveFile), stat.Anonymous, stat.Shared
+		pod.Kernel = max(0, stat.Kernel-stat.SlabReclaimable) // the two are added up at different moments
 	}
 	if t.hierarchy.PIDs == "" {
 		return pod, nil

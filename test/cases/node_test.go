@@ -124,7 +124,7 @@ func (n *node) available(available int64) {
 	n.write("proc/meminfo", text.String()+"SwapTotal: 0 kB\nSwapFree: 0 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n")
 	const root = "sys/fs/cgroup/memory.stat" // from which the kubelet computes what is available
 	if _, isOf := n.of.Files[root]; !isOf {
-		n.write(root, fmt.Sprintf("anon %d\nfile 0\ninactive_file 0\nshmem 0\n", n.total()-available))
+		n.write(root, fmt.Sprintf("anon %d\nfile 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n", n.total()-available))
 	}
 }
 
