@@ -14,7 +14,7 @@ type class struct {
 	suffix string
 
 	path string               // in a Tree's memory hierarchy
-	pods map[string]*podFiles // of the Tree's last round, by the names of their cgroups
+	pods map[string]*podFiles // that the Tree knows, by the names of their cgroups
 }
 
 // classesOf returns the classes of a kubepods cgroup. The kubelet's systemd driver repeats

@@ -98,7 +98,6 @@ type Tree struct {
 	classes   [3]class
 	content   []byte // of a file
 	listing   []byte // of a directory
-	round     uint64 // counts calls of Collect and Stalls
 	most      uint64 // pods whose files may be kept open
 }
 
@@ -107,7 +106,6 @@ type podFiles struct {
 	uid               string
 	dir               string // in the memory hierarchy
 	stat, usage, pids kernelfile.File
-	round             uint64 // when its directory was last seen
 }
 
 // Open prepares to read the pods below a kubepods cgroup, which is relative to the cgroup
@@ -171,9 +169,9 @@ func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 	return into, err
 }
 
-// each lists the pods and reads each of them.
+// each lists the pods and reads each of them. That one was removed its reading says, also from a file that
+// is open: the kernel answers ENODEV, with both versions of cgroups.
 func (t *Tree) each(read func(p *podFiles) error) error {
-	t.round++
 	var faults UnreadError
 	for i := range t.classes {
 		c := &t.classes[i]
@@ -184,7 +182,8 @@ func (t *Tree) each(read func(p *podFiles) error) error {
 			switch err := read(p); {
 			case err == nil:
 			case p.gone(err):
-				t.drop(c, name)
+				p.close()
+				delete(c.pods, name)
 			default:
 				faults.Pods, faults.Faults = append(faults.Pods, p.uid), append(faults.Faults, err)
 			}
@@ -205,7 +204,6 @@ func (t *Tree) see(c *class, faults *UnreadError) error {
 		_ = unix.Close(fd) // nothing was written
 	}
 	if err == nil || c.dir != "" && errors.Is(err, unix.ENOENT) { // the kubelet makes a class when it needs it
-		t.forget(c)
 		return nil
 	}
 	err = fmt.Errorf("listing the pods: reading %s: %w", c.path, err)
@@ -269,9 +267,7 @@ func (t *Tree) list(c *class, dir int) error {
 			}
 			listing = rest
 			name := entry.Name[:len(entry.Name)-1]
-			if known := c.pods[string(name)]; known != nil {
-				known.round = t.round
-			} else if c.holds(name) && (entry.Kind == unix.DT_DIR || entry.Kind == unix.DT_UNKNOWN) {
+			if c.pods[string(name)] == nil && c.holds(name) && (entry.Kind == unix.DT_DIR || entry.Kind == unix.DT_UNKNOWN) {
 				c.pods[string(name)] = t.newPod(c, string(name))
 			}
 		}
@@ -291,22 +287,7 @@ func (t *Tree) newPod(c *class, name string) *podFiles {
 		stat:  kernelfile.File{Path: filepath.Join(dir, "memory.stat")},
 		usage: kernelfile.File{Path: filepath.Join(dir, usage)},
 		pids:  kernelfile.File{Path: filepath.Join(t.hierarchy.PIDs, below, "pids.current")},
-		round: t.round,
 	}
-}
-
-// forget drops the pods that were not seen in this round.
-func (t *Tree) forget(c *class) {
-	for name, p := range c.pods {
-		if p.round != t.round {
-			t.drop(c, name)
-		}
-	}
-}
-
-func (t *Tree) drop(c *class, name string) {
-	c.pods[name].close()
-	delete(c.pods, name)
 }
 
 func (p *podFiles) close() {
@@ -345,9 +326,10 @@ func (t *Tree) group(uid string) (string, error) {
 
 // Close closes all files, which cannot fail. Collect opens them again.
 func (t *Tree) Close() error {
-	t.round++
 	for i := range t.classes {
-		t.forget(&t.classes[i])
+		for _, p := range t.classes[i].pods {
+			p.close()
+		}
 	}
 	return nil
 }

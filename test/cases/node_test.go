@@ -204,12 +204,16 @@ func (n *node) object(use *Pod) *corev1.Pod {
 	}
 }
 
-// ends removes the cgroup of a pod.
+// ends removes the cgroup of a pod. As with the kernel's, no file that is open can be read any more: it is empty.
 func (n *node) ends(name string) {
 	n.tb.Helper()
 	for _, p := range n.pods {
 		if p.Name == name {
-			n.must(os.RemoveAll(n.path(path.Join("sys/fs/cgroup", p.group))))
+			group := n.path(path.Join("sys/fs/cgroup", p.group))
+			for _, file := range []string{"memory.stat", "memory.current", "pids.current"} {
+				n.must(os.Truncate(filepath.Join(group, file), 0))
+			}
+			n.must(os.RemoveAll(group))
 			return
 		}
 	}

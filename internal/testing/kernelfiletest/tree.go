@@ -2,6 +2,8 @@
 package kernelfiletest
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,10 +44,20 @@ func Put(tb testing.TB, path, content string) {
 	}
 }
 
-// Remove removes what is at the path, with all below it; nothing there is fine.
+// Remove removes what is at the path, with all below it; nothing there is fine. As with the kernel's, no file
+// that is open can be read any more: it is empty.
 func Remove(tb testing.TB, path string) {
 	tb.Helper()
-	if err := os.RemoveAll(path); err != nil {
+	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			err = os.Truncate(name, 0)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		tb.Fatal(err)
+	}
+	if err = os.RemoveAll(path); err != nil {
 		tb.Fatal(err)
 	}
 }
