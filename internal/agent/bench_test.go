@@ -121,7 +121,7 @@ func newBenchAgent(tb testing.TB, n *benchNode, change ...func(*Options)) *Agent
 			Acting: func() acting.State { return acting.State{Reason: acting.Configured} },
 		},
 		Remembered: &State{}, Sampler: n, Pods: n, Measure: measure.Options{Cgroups: n, Fault: func(string, error) {}}, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },
-		OOMKills: func() (int64, error) { return 0, nil }, KubeletGap: func(time.Time) int64 { return 0 }, Taints: n, Held: func(string) (*usage.Detail, error) { return nil, nil },
+		OOMKills: func() (int64, error) { return 0, nil }, KubeletGap: func(time.Time) int64 { return 0 }, Taints: n, Held: func(string) (usage.Detail, error) { return nil, nil },
 	}
 	for _, c := range change {
 		c(&options)

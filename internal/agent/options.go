@@ -90,7 +90,7 @@ type Options struct {
 	Remembered *State
 	// Held reads the details of a pod's cgroup, on the executor's goroutine; nil with an error when
 	// they are not known.
-	Held func(uid string) (*usage.Detail, error)
+	Held func(uid string) (usage.Detail, error)
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
 }

@@ -66,7 +66,7 @@ type Report struct {
 	Expected pressure.Amounts
 	// Held is what the last attempt's pod held in detail when its eviction was accepted; nil
 	// where that is not known.
-	Held *usage.Detail
+	Held usage.Detail
 	// InDoubt is the request whose outcome is not known; nil where there is none. Unread says
 	// that its pod could not be read.
 	InDoubt *InDoubt

@@ -75,7 +75,7 @@ type Victim struct {
 	Before pressure.Amounts `json:"before,omitzero"`
 	// Held is the detail of its cgroup when its eviction was accepted; nil when that is not known,
 	// and after a restart.
-	Held *usage.Detail `json:"-"`
+	Held usage.Detail `json:"-"`
 	// Signal is the name of the signal the victim was evicted for; "" for a pod that others end.
 	Signal string `json:"signal,omitempty"`
 	// Accepted is when the API server took the eviction, or since when a pod that others end

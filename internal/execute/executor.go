@@ -56,7 +56,7 @@ type Options struct {
 	Intent func(d *decide.Decision, a *decide.Attempt)
 	// Held reads the details of a pod's cgroup, right after its eviction was accepted; nil with an error when
 	// they are not known. It is not called in a dry run.
-	Held func(uid string) (*usage.Detail, error)
+	Held func(uid string) (usage.Detail, error)
 	// Now is the clock.
 	Now func() time.Time
 }

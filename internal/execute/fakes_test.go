@@ -37,7 +37,7 @@ func (f *fake) options() Options {
 		Evictor: f, Listed: func(uid string) bool { return uid != f.unlisted }, Now: time.Now,
 		BeforeSend: func(r *decide.InDoubt) { f.call("save " + r.Attempt.Entry.Pod.Name) },
 		Intent:     func(_ *decide.Decision, a *decide.Attempt) { f.call("intent " + a.Entry.Pod.Name) },
-		Held:       func(string) (*usage.Detail, error) { return nil, nil },
+		Held:       func(string) (usage.Detail, error) { return nil, nil },
 	}
 }
 

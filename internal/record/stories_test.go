@@ -289,8 +289,8 @@ func victimStories() []story {
 			r.Ledger(late, all[:1], 0, 0)
 		}},
 		{"a victim that ended: what is not known is not 0, and less than nothing may have come back", func(r *rig) {
-			first, slab := ended(), 9*mi
-			first.Victim.Held = &usage.Detail{Slab: &slab}
+			first := ended()
+			first.Victim.Held = usage.Detail{"slab": uint64(9 * mi)}
 			r.VictimEnded(first)
 			r.show()
 			unknown := ended()

@@ -395,11 +395,11 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 		n.ends = 20 * time.Second
 		n.runs("first 300/0", "other 200/0", "small 20/0")
 		n.host = 400 * Mebi
-		n.detail = func(uid string) *usage.Detail {
+		n.detail = func(uid string) usage.Detail {
 			if uid != "uid-first" {
 				n.t.Errorf("%s is read", uid)
 			}
-			return &usage.Detail{Sockets: new(int64(40))}
+			return usage.Detail{"sockets": 40}
 		}
 		n.After(c.after, func() { c.happens(n) })
 		n.watch(25 * time.Second)
@@ -408,7 +408,7 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 		}
 		e := n.ended[0]
 		if e.Victim.UID != "uid-first" || e.Signal != pressure.MemoryAvailable || e.Expected == nil ||
-			*e.Expected != 300*Mebi || *e.Victim.Held.Sockets != 40 {
+			*e.Expected != 300*Mebi || e.Victim.Held["sockets"] != 40 {
 			n.t.Errorf("ended: %+v", e)
 		}
 		if e.Took() < n.ends || e.Took() > n.ends+time.Second || e.Victim.Stuck(e.Victim.Ended) {

@@ -48,7 +48,7 @@ type Node struct {
 	unpresent   error                                  // why Present does not know
 	noPodStalls bool                                   // cgroup v1 does not tell how long a pod waited
 	unstalled   error                                  // what Stalls reports
-	detail      func(uid string) *usage.Detail         // what a cgroup says when its pod's eviction was accepted; without mu
+	detail      func(uid string) usage.Detail          // what a cgroup says when its pod's eviction was accepted; without mu
 	kills       int64                                  // of the kernel for want of memory
 	gap         int64                                  // what agent.Options.KubeletGap returns
 	disk        *Disk                                  // nil: no story about one
@@ -242,7 +242,7 @@ func (n *Node) Present(uid string) (bool, error) {
 	return there && !p.noCgroup, nil
 }
 
-func (n *Node) detailOf(uid string) (*usage.Detail, error) {
+func (n *Node) detailOf(uid string) (usage.Detail, error) {
 	if n.detail == nil {
 		return nil, nil
 	}

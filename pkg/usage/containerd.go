@@ -1,8 +1,6 @@
 package usage
 
 import (
-	"math"
-
 	"github.com/containerd/cgroups/v3/cgroup1"
 	stats1 "github.com/containerd/cgroups/v3/cgroup1/stats"
 	"github.com/containerd/cgroups/v3/cgroup2"
@@ -12,7 +10,7 @@ import (
 // does not report a removed group, and returns zeros for what it cannot read.
 
 // detail2 returns the memory figures of a group of cgroup v2 and the groups below it.
-func detail2(mount, group string) (*Detail, error) {
+func detail2(mount, group string) (Detail, error) {
 	manager, err := cgroup2.Load(group, cgroup2.WithMountpoint(mount))
 	if err != nil {
 		return nil, err
@@ -22,29 +20,19 @@ func detail2(mount, group string) (*Detail, error) {
 		return nil, err
 	}
 	m := stat.Memory
-	return &Detail{
-		Anonymous: nonZero(m.GetAnon()), File: nonZero(m.GetFile()), Shared: nonZero(m.GetShmem()),
-		KernelStacks: nonZero(m.GetKernelStack()), Slab: nonZero(m.GetSlab()), Sockets: nonZero(m.GetSock()),
-		Swap: nonZero(m.GetSwapUsage()), OOMKills: nonZero(stat.MemoryEvents.GetOomKill()),
+	return Detail{
+		"anonymous": m.GetAnon(), "file": m.GetFile(), "shared": m.GetShmem(),
+		"kernel_stacks": m.GetKernelStack(), "slab": m.GetSlab(), "sockets": m.GetSock(),
+		"swap": m.GetSwapUsage(), "oom_kills": stat.MemoryEvents.GetOomKill(),
 	}, nil
 }
 
 // detail1 is detail2 for cgroup v1, from memory.stat: not all kernels have the other files, and the
 // library fails for a missing one.
-func detail1(mount, group string) (*Detail, error) {
+func detail1(mount, group string) (Detail, error) {
 	var stat stats1.Metrics
 	if err := cgroup1.NewMemory(mount, cgroup1.IgnoreModules("", "memsw", "kmem", "kmem.tcp")).Stat(group, &stat); err != nil {
 		return nil, err
 	}
-	return &Detail{Anonymous: nonZero(stat.Memory.GetTotalRSS()), File: nonZero(stat.Memory.GetTotalCache())}, nil
-}
-
-// nonZero returns a figure of the library; nil for zero, which the library also returns for
-// what it could not read, and for impossible figures.
-func nonZero(n uint64) *int64 {
-	if n == 0 || n > math.MaxInt64 {
-		return nil
-	}
-	figure := int64(n)
-	return &figure
+	return Detail{"anonymous": stat.Memory.GetTotalRSS(), "file": stat.Memory.GetTotalCache()}, nil
 }

@@ -3,36 +3,30 @@ package usage
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// Detail holds figures of one pod's cgroup beyond [Pod], in bytes. Nil is none or unknown:
-// the library that reads them returns zero for both, so no figure is zero.
-type Detail struct {
-	// Anonymous is memory that no file backs, excluding swapped memory. File is page cache,
-	// and Shared the part of it that is tmpfs and shared memory. Of v1 only the first two are known.
-	Anonymous *int64 `json:"anonymous,omitempty"`
-	File      *int64 `json:"file,omitempty"`
-	Shared    *int64 `json:"shared,omitempty"`
-	// KernelStacks and Slab are parts of the kernel's memory for the pod, and Sockets is the buffers of
-	// its network connections.
-	KernelStacks *int64 `json:"kernel_stacks,omitempty"`
-	Slab         *int64 `json:"slab,omitempty"`
-	Sockets      *int64 `json:"sockets,omitempty"`
-	// Swap is the swapped memory.
-	Swap *int64 `json:"swap,omitempty"`
-	// OOMKills is how many of its processes the OOM killer has killed.
-	OOMKills *int64 `json:"oom_kills,omitempty"`
-}
+// Detail holds figures of one pod's cgroup beyond [Pod], by their names, in bytes. One that is missing is none
+// or unknown: the library that reads them returns zero for both, so no figure is zero.
+//
+//   - anonymous is memory that no file backs, excluding swapped memory. file is page cache, and shared the
+//     part of it that is tmpfs and shared memory. Of v1 only the first two are known.
+//   - kernel_stacks and slab are parts of the kernel's memory for the pod, and sockets is the buffers of its
+//     network connections.
+//   - swap is the swapped memory.
+//   - oom_kills is how many of its processes the OOM killer has killed.
+type Detail map[string]uint64
 
 // Detail returns the detailed figures of a pod's cgroup. It opens several files and is not for the
 // loop; it may be called from any goroutine. It returns an error and no detail where the pod has no
 // cgroup, or its anonymous memory is not known: a pod that runs has some.
-func (t *Tree) Detail(uid string) (*Detail, error) {
+func (t *Tree) Detail(uid string) (Detail, error) {
 	group, err := t.group(uid)
-	var d *Detail
+	var d Detail
 	switch {
 	case err != nil:
 	case group == "":
@@ -42,7 +36,8 @@ func (t *Tree) Detail(uid string) (*Detail, error) {
 	default:
 		d, err = detail1(filepath.Dir(t.hierarchy.Memory), group)
 	}
-	if err == nil && d.Anonymous == nil {
+	maps.DeleteFunc(d, func(_ string, n uint64) bool { return n == 0 || n > math.MaxInt64 }) // none has so much
+	if err == nil && d["anonymous"] == 0 {
 		err = errors.New("no anonymous memory, or it has gone")
 	}
 	if err != nil {
