@@ -19,11 +19,14 @@ const summaryMax = 32 << 20
 // The client authenticates; ctx bounds the call. Anything but a complete Summary in JSON of
 // at most 32 MiB is an error.
 func FetchSummary(ctx context.Context, client *http.Client, url string) (*statsapi.Summary, error) {
+	summary := &statsapi.Summary{}
 	body, err := fetch(ctx, client, url)
-	if err != nil {
-		return nil, fmt.Errorf("asking the kubelet for its summary: %w", err)
+	if err == nil {
+		err = json.Unmarshal(body, summary)
 	}
-	summary, err := parseSummary(body)
+	if err == nil && summary.Node.NodeName == "" { // other JSON
+		err = errors.New("it names no node, so it is no summary")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubelet's summary: %w", err)
 	}
@@ -53,25 +56,10 @@ func fetch(ctx context.Context, client *http.Client, url string) (body []byte, e
 // refusal returns an error with the kubelet's response and the right that may be missing.
 func refusal(response *http.Response) error {
 	const quoted = 200
-	text := "the kubelet answers " + response.Status
+	right := ""
 	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
-		text += "; evictd needs the verb get on nodes/stats"
+		right = "; evictd needs the verb get on nodes/stats"
 	}
 	start, _ := io.ReadAll(io.LimitReader(response.Body, quoted)) // its own error would not help
-	if len(start) > 0 {
-		text += fmt.Sprintf(": %q", start)
-	}
-	return errors.New(text)
-}
-
-// parseSummary rejects other JSON: a Summary names its node.
-func parseSummary(body []byte) (*statsapi.Summary, error) {
-	summary := &statsapi.Summary{}
-	if err := json.Unmarshal(body, summary); err != nil {
-		return nil, err
-	}
-	if summary.Node.NodeName == "" {
-		return nil, errors.New("it names no node, so it is no summary")
-	}
-	return summary, nil
+	return fmt.Errorf("the kubelet answers %s%s: %q", response.Status, right, start)
 }

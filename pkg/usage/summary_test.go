@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -227,11 +228,18 @@ func TestFaultLayersOnNodeFSBesideImages(t *testing.T) {
 	}
 }
 
+// always answers each request with a body.
+type always []byte
+
+func (body always) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(body)))}, nil
+}
+
 func FuzzSummary(f *testing.F) {
 	f.Add([]byte(summaryText), true)
 	f.Add([]byte(`{"node": {"nodeName": "n"}, "pods": [{"podRef": {"uid": "u"}, "containers": [{}]}]}`), false)
 	f.Fuzz(func(t *testing.T, body []byte, dedicated bool) {
-		summary, err := parseSummary(body)
+		summary, err := FetchSummary(t.Context(), &http.Client{Transport: always(body)}, "http://kubelet")
 		if err != nil {
 			return
 		}
