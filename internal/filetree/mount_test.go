@@ -32,7 +32,7 @@ func countsAllBut(t *testing.T, root string, mounts ...mount) {
 				t.Errorf("mounting %s: %v", m.on, err)
 			}
 		}
-		got := newWalker().walk(t.Context(), start(t, root))
+		got := walk(t.Context(), newTurn(), start(t, root))
 		if left := want.Inodes - int64(len(mounts)); got.Partial != nil || got.Inodes != left || got.Bytes > want.Bytes {
 			t.Errorf("counted %+v, want %d inodes and at most %d bytes", got, left, want.Bytes)
 		}

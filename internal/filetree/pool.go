@@ -19,25 +19,6 @@ var (
 	ErrNotReached = errors.New("there was no time for it")
 )
 
-// Turn is the time that a worker has for one task.
-type Turn struct {
-	ctx    context.Context //nolint:containedctx // of the call that the worker carries out
-	walker *walker
-}
-
-// Context ends with the time for the task.
-func (t *Turn) Context() context.Context { return t.ctx }
-
-// Breathe sleeps when the worker is ahead of its share of the CPU, and reports that the
-// time is up.
-func (t *Turn) Breathe() error {
-	t.walker.pause(t.ctx)
-	return t.ctx.Err()
-}
-
-// Count counts the tree of an open directory, and closes it.
-func (t *Turn) Count(fd int) Count { return t.walker.walk(t.ctx, fd) }
-
 const (
 	// spare is how many workers beyond one a pool may have, in the place of those that a filesystem
 	// holds.
@@ -49,7 +30,7 @@ const (
 // Pool runs one task at a time, on a thread of low priority. It is for one goroutine.
 type Pool struct {
 	cores  float64
-	worker chan<- func(*walker) // takes the next task; nil: there is none
+	worker chan<- func(*Turn) // takes the next task; nil: there is none
 
 	mu   sync.Mutex
 	held map[string]bool // the tasks that have not returned, each of which holds a worker
@@ -81,8 +62,9 @@ func (p *Pool) Do(ctx context.Context, name string, task func(t *Turn) error) er
 		p.worker = p.work()
 	}
 	end := make(chan error, 1) // has room: nothing receives the end of a task that is late
-	p.worker <- func(w *walker) {
-		err := task(&Turn{ctx: ctx, walker: w})
+	p.worker <- func(t *Turn) {
+		t.ctx = ctx
+		err := task(t)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.held, name)
@@ -119,14 +101,14 @@ func (p *Pool) hold(ctx context.Context, name string) error {
 }
 
 // work starts a worker.
-func (p *Pool) work() chan<- func(*walker) {
-	tasks := make(chan func(*walker))
+func (p *Pool) work() chan<- func(*Turn) {
+	tasks := make(chan func(*Turn))
 	go func() {
 		beModest()
-		w := newWalker()
-		w.pause = newPace(p.cores).pause
+		t := newTurn()
+		t.pause = newPace(p.cores).pause
 		for task := range tasks {
-			task(w)
+			task(t)
 		}
 	}()
 	return tasks

@@ -128,7 +128,7 @@ func TestPoolReplacesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tasks := []task{{"late", func(turn *Turn) error {
-			<-turn.Context().Done()
+			<-turn.ctx.Done()
 			time.Sleep(time.Second) // of the fake clock
 			return turn.Breathe()
 		}}}
@@ -165,7 +165,7 @@ func TestPoolIsModest(t *testing.T) {
 			if want := uintptr(ioBestEffort<<ioClassShift | ioLowest); errno != 0 || class != want {
 				t.Errorf("the thread has I/O priority %#x, %v; want %#x", class, errno, want)
 			}
-			for i := 0; time.Since(began) == 0 && i < 1<<18; i++ { // a hundred times 2 ms of CPU at most
+			for i := 0; time.Since(began) == 0 && i < breath<<18; i++ { // a hundred times 2 ms of CPU at most
 				if err := turn.Breathe(); err != nil {
 					return err
 				}
@@ -186,30 +186,32 @@ func TestWalkIsPaced(t *testing.T) {
 		put(t, filepath.Join(root, strconv.Itoa(i)), 0)
 	}
 	pauses := 0
-	w := newWalker()
+	w := newTurn()
 	w.pause = func(context.Context) { pauses++ }
 	for range 10 {
-		same(t, w.walk(t.Context(), start(t, root)), expected(t, root))
+		same(t, walk(t.Context(), w, start(t, root)), expected(t, root))
 	}
 	if pauses != 5 {
 		t.Errorf("%d pauses in five times %d files, want one each", pauses, breath)
 	}
 }
 
-// TestSleep ends with the wait, or with the context.
-func TestSleep(t *testing.T) {
+// TestPauseEnds with the wait, or with the context.
+func TestPauseEnds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		sleep(t.Context(), time.Minute)
-		if got := time.Since(began); got != time.Minute {
-			t.Errorf("slept %s, want a minute", got)
+	synctest.Test(t, func(t *testing.T) { // its clock stands still but for the sleep
+		began, ahead := time.Now(), newPace(0.001)
+		ahead.spent -= time.Minute // which are a thousand of its clock
+		ahead.pause(t.Context())
+		got := time.Since(began)
+		if got < 900*time.Minute || got > 2000*time.Minute {
+			t.Errorf("slept %s, want a thousand minutes", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		sleep(ctx, time.Minute)
-		if got := time.Since(began); got != time.Minute+time.Second {
-			t.Errorf("slept on for %s, want a second", got-time.Minute)
+		ahead.pause(ctx)
+		if slept := time.Since(began) - got; slept != time.Second {
+			t.Errorf("slept on for %s, want a second", slept)
 		}
 	})
 }

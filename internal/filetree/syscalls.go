@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls below are those of golang.org/x/sys/unix, but take a name as it stands in
-// a listing, with its NUL: a Go string for each file would have to be allocated.
+// Names are taken as they stand in a listing, with their NUL. A Go string for each file would have to be allocated;
+// for each directory, which costs five system calls, one is.
 
 const (
 	// statMask is all that is read of a file.
@@ -25,19 +25,12 @@ const (
 )
 
 // openDirectory opens what a single name in a directory stands for.
-func openDirectory(dir int, name []byte, how *unix.OpenHow) (int, error) {
-	for {
-		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT2, uintptr(dir),
-			uintptr(unsafe.Pointer(&name[0])),                      //nolint:gosec // the kernel reads up to the NUL
-			uintptr(unsafe.Pointer(how)), unix.SizeofOpenHow, 0, 0) //nolint:gosec // of the size that is told
-		switch errno {
-		case 0:
-			return int(fd), nil
-		case unix.EINTR:
-		default:
-			return -1, errno
-		}
+func openDirectory(dir int, name []byte, how *unix.OpenHow) (fd int, err error) {
+	fd, err = unix.Openat2(dir, unix.ByteSliceToString(name), how)
+	for errors.Is(err, unix.EINTR) {
+		fd, err = unix.Openat2(dir, unix.ByteSliceToString(name), how)
 	}
+	return fd, err
 }
 
 // stat looks at a name in a directory, or with AT_EMPTY_PATH at the directory.
@@ -59,31 +52,24 @@ func stat(dir int, name []byte, flags int, into *unix.Statx_t) error {
 // errListing is a listing that is not what getdents64(2) describes.
 var errListing = errors.New("the kernel's listing of the directory makes no sense")
 
-// Entry is one name in a listing.
-type Entry struct {
-	// Name has the NUL at its end.
-	Name []byte
-	// Kind is DT_DIR and so on.
-	Kind byte
-}
-
 // NextEntry takes the first entry off a listing: struct linux_dirent64 is inode (8
-// bytes), offset (8), record length (2), type (1), name with a NUL at its end. Unlike
-// os.ReadDir it allocates nothing.
-func NextEntry(listing []byte) (e Entry, rest []byte, err error) {
+// bytes), offset (8), record length (2), type (1), name with a NUL at its end. Kind is
+// DT_DIR and so on, and the name that is returned has the NUL. Unlike os.ReadDir it
+// allocates nothing.
+func NextEntry(listing []byte) (name []byte, kind byte, rest []byte, err error) {
 	const lengthAt, kindAt, nameAt = 16, 18, 19
 	if len(listing) < nameAt {
-		return Entry{}, nil, errListing
+		return nil, 0, nil, errListing
 	}
 	length := int(binary.NativeEndian.Uint16(listing[lengthAt:]))
 	if length <= nameAt || length > len(listing) {
-		return Entry{}, nil, errListing
+		return nil, 0, nil, errListing
 	}
 	end := bytes.IndexByte(listing[nameAt:length], 0)
 	if end <= 0 {
-		return Entry{}, nil, errListing
+		return nil, 0, nil, errListing
 	}
-	return Entry{Name: listing[nameAt : nameAt+end+1], Kind: listing[kindAt]}, listing[length:], nil
+	return listing[nameAt : nameAt+end+1], listing[kindAt], listing[length:], nil
 }
 
 // isDots reports whether a name is that of the directory itself or of its parent.

@@ -50,20 +50,15 @@ func newPace(share float64) *pace {
 	return &pace{share: share, began: clock(unix.CLOCK_MONOTONIC), spent: clock(unix.CLOCK_THREAD_CPUTIME_ID)}
 }
 
-// pause sleeps when the thread is ahead of its share.
+// pause sleeps when the thread is ahead of its share, until the context ends.
 func (p *pace) pause(ctx context.Context) {
-	if wait := p.due(clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID)); wait > 0 {
-		sleep(ctx, wait)
+	wait := p.due(clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID))
+	if wait <= 0 {
+		return
 	}
-}
-
-// sleep returns when the wait is over or the context ends.
-func sleep(ctx context.Context, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(wait): //nolint:forbidigo // a share of the time, by which nothing is decided
 	}
 }
 

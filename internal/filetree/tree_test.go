@@ -22,6 +22,12 @@ func start(tb testing.TB, dir string) int {
 	return fd
 }
 
+// walk counts a tree, and ends with the context.
+func walk(ctx context.Context, w *Turn, start int) Count {
+	w.ctx = ctx
+	return w.Count(start)
+}
+
 // must ends the test where something failed.
 func must(tb testing.TB, errs ...error) {
 	tb.Helper()
@@ -69,6 +75,9 @@ func expected(tb testing.TB, root string) Count {
 			return nil
 		}
 		links[stat.Ino] = true
+		if path == root {
+			want.Device = stat.Dev
+		}
 		want.Inodes++
 		want.Bytes += stat.Blocks * blockSize
 		return nil
@@ -138,12 +147,12 @@ func TestWalkCountsWhatIsThere(t *testing.T) {
 			root := t.TempDir()
 			plant(tree{t, root})
 			want := expected(t, root)
-			w := newWalker()
+			w := newTurn()
 			for range 2 { // the second time with what the first one left behind
-				same(t, w.walk(t.Context(), start(t, root)), want)
+				same(t, walk(t.Context(), w, start(t, root)), want)
 			}
 			w.listing = make([]byte, 512) // a few names at a time
-			same(t, w.walk(t.Context(), start(t, root)), want)
+			same(t, walk(t.Context(), w, start(t, root)), want)
 		})
 	}
 }
@@ -152,7 +161,7 @@ func TestWalkCountsWhatIsThere(t *testing.T) {
 func TestWalkDeep(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	depth := newWalker().bounds.depth
+	depth := newTurn().bounds.depth
 	at := root
 	for range depth - 1 {
 		put(t, filepath.Join(at, "file"), 1)
@@ -161,27 +170,27 @@ func TestWalkDeep(t *testing.T) {
 	}
 	put(t, filepath.Join(at, "file"), 1)
 	want := expected(t, root)
-	w, most := newWalker(), 0
+	w, most := newTurn(), 0
 	w.listing = make([]byte, 48) // one or two names at a time
 	w.open = func(dir int, name []byte, how *unix.OpenHow) (int, error) {
 		most = max(most, w.depth)
 		return openDirectory(dir, name, how)
 	}
-	same(t, w.walk(t.Context(), start(t, root)), want)
+	same(t, walk(t.Context(), w, start(t, root)), want)
 	if most != depth-1 {
 		t.Errorf("%d directories are open above another, want %d", most, depth-1)
 	}
 	put(t, filepath.Join(at, "deeper", "file"), 1)
 	put(t, filepath.Join(root, "beside"), 1)
-	if got := w.walk(t.Context(), start(t, root)); !errors.Is(got.Partial, ErrBounds) || got.Inodes != want.Inodes+2 {
+	if got := walk(t.Context(), w, start(t, root)); !errors.Is(got.Partial, ErrBounds) || got.Inodes != want.Inodes+2 {
 		t.Errorf("counted %+v, want %d inodes and %v", got, want.Inodes+2, ErrBounds)
 	}
 }
 
-// hook makes a walker that calls before with the name of each directory it is about to
+// hook makes a turn that calls before with the name of each directory it is about to
 // open.
-func hook(before func(name string)) *walker {
-	w := newWalker()
+func hook(before func(name string)) *Turn {
+	w := newTurn()
 	w.open = func(dir int, name []byte, how *unix.OpenHow) (int, error) {
 		before(string(name[:len(name)-1]))
 		return openDirectory(dir, name, how)
@@ -207,7 +216,7 @@ func TestWalkWhileItVanishes(t *testing.T) {
 			}
 		}
 	})
-	got := w.walk(t.Context(), start(t, root))
+	got := walk(t.Context(), w, start(t, root))
 	if got.Partial != nil || got.Inodes != 1 {
 		t.Errorf("counted %+v, want the start alone", got)
 	}
@@ -221,12 +230,12 @@ func TestWalkRemovedWhileInside(t *testing.T) {
 	for i := range 1000 {
 		put(t, filepath.Join(root, "goes", strconv.Itoa(i)), 1)
 	}
-	w := newWalker()
+	w := newTurn()
 	w.listing = make([]byte, 4096)
 	w.pause = func(context.Context) {
 		must(t, os.RemoveAll(filepath.Join(root, "goes")))
 	}
-	got := w.walk(t.Context(), start(t, root))
+	got := walk(t.Context(), w, start(t, root))
 	if got.Partial != nil || got.Inodes < breath || got.Inodes > 1000 {
 		t.Errorf("counted %+v, want some of a thousand files", got)
 	}
@@ -268,7 +277,7 @@ func TestWalkIsNotLedOut(t *testing.T) {
 					want = expected(t, root)
 				}
 			})
-			same(t, w.walk(t.Context(), start(t, root)), want)
+			same(t, walk(t.Context(), w, start(t, root)), want)
 		})
 	}
 }
@@ -281,7 +290,7 @@ func TestWalkEndsWithItsContext(t *testing.T) {
 	}
 	for _, rounds := range []int{0, 1, 7} {
 		ctx, cancel := context.WithCancel(t.Context())
-		w := newWalker()
+		w := newTurn()
 		left := rounds
 		w.pause = func(context.Context) {
 			if left--; left <= 0 {
@@ -291,7 +300,7 @@ func TestWalkEndsWithItsContext(t *testing.T) {
 		if rounds == 0 {
 			cancel()
 		}
-		got := w.walk(ctx, start(t, root))
+		got := walk(ctx, w, start(t, root))
 		cancel()
 		if !errors.Is(got.Partial, context.Canceled) {
 			t.Errorf("after %d pauses: partial: %v, want %v", rounds, got.Partial, context.Canceled)
@@ -320,9 +329,9 @@ func TestWalkKeepsItsBounds(t *testing.T) {
 		"depth": {bounds{names: 1 << 10, depth: 2, links: 100}, 10},
 		"links": {bounds{names: 1 << 10, depth: 100, links: 7}, 3},
 	} {
-		w := newWalker()
+		w := newTurn()
 		w.bounds = tc.bounds
-		got := w.walk(t.Context(), start(t, root))
+		got := walk(t.Context(), w, start(t, root))
 		if !errors.Is(got.Partial, ErrBounds) || got.Inodes != all.Inodes-tc.inodes {
 			t.Errorf("%s: counted %d inodes, partial: %v; want %d and %v", name, got.Inodes, got.Partial, all.Inodes-tc.inodes, ErrBounds)
 		}
@@ -334,11 +343,11 @@ func TestWalkWithoutTypes(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	put(t, filepath.Join(root, "dir", "file"), 1)
-	w := newWalker()
+	w := newTurn()
 	fd := start(t, root)
 	defer unix.Close(fd)
 	must(t, stat(fd, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat))
-	w.major, w.minor = w.stat.Dev_major, w.stat.Dev_minor
+	w.count.Device = w.device()
 	w.look(fd, []byte("dir\x00"), unix.DT_UNKNOWN)
 	if w.count.Inodes != 0 || string(w.names) != "dir\x00" {
 		t.Errorf("counted %d, remembered %q; want 0 and the directory", w.count.Inodes, w.names)
@@ -370,7 +379,7 @@ func TestWalkWithoutPermission(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		counts <- newWalker().walk(t.Context(), fd)
+		counts <- walk(t.Context(), newTurn(), fd)
 	}()
 	got := <-counts
 	if !errors.Is(got.Partial, unix.EACCES) || got.Inodes != all.Inodes-2 {
@@ -394,7 +403,7 @@ func TestWalkWhileAFileGrows(t *testing.T) {
 		_, err := log.Write(make([]byte, 1<<20))
 		must(t, err, log.Sync()) // blocks are allocated late
 	})
-	got := w.walk(t.Context(), start(t, root))
+	got := walk(t.Context(), w, start(t, root))
 	if got.Partial != nil || got.Inodes != before.Inodes || got.Bytes < before.Bytes+1<<20 {
 		t.Errorf("counted %+v, want %d inodes and a MiB more than %d", got, before.Inodes, before.Bytes)
 	}
@@ -406,11 +415,11 @@ func TestWalkAllocatesNothing(t *testing.T) {
 	for i := range 3000 {
 		put(t, filepath.Join(root, "d"+strconv.Itoa(i%30), strconv.Itoa(i)), 0)
 	}
-	w := newWalker()
-	walk := func() { w.walk(t.Context(), start(t, root)) }
-	walk()
-	if got := testing.AllocsPerRun(5, walk); got > 3 { // the path and what opens the start
-		t.Errorf("a walk of 3000 files allocates %v times", got)
+	w := newTurn()
+	again := func() { walk(t.Context(), w, start(t, root)) }
+	again()
+	if got := testing.AllocsPerRun(5, again); got > 3+2*30 { // the path and what opens the start, and for each directory its name
+		t.Errorf("a walk of 3000 files in 30 directories allocates %v times", got)
 	}
 }
 
@@ -419,14 +428,14 @@ func FuzzNextEntry(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, listing []byte) {
 		for len(listing) > 0 {
-			e, rest, err := NextEntry(listing)
+			name, _, rest, err := NextEntry(listing)
 			if err != nil {
 				return
 			}
-			if len(rest) >= len(listing) || len(e.Name) < 2 || e.Name[len(e.Name)-1] != 0 || strings.Contains(string(e.Name[:len(e.Name)-1]), "\x00") {
-				t.Fatalf("%q gives %q and %q", listing, e.Name, rest)
+			if len(rest) >= len(listing) || len(name) < 2 || name[len(name)-1] != 0 || strings.Contains(string(name[:len(name)-1]), "\x00") {
+				t.Fatalf("%q gives %q and %q", listing, name, rest)
 			}
-			_ = isDots(e.Name)
+			_ = isDots(name)
 			listing = rest
 		}
 	})

@@ -32,12 +32,16 @@ type Count struct {
 	// Bytes are those of allocated blocks; Inodes counts files and directories, the
 	// start included. Both are lower bounds when Partial is set.
 	Bytes, Inodes int64
+	// Device is the start's, as in stat(2).
+	Device uint64
 	// Partial is the first reason why something is not counted; nil when everything is.
 	Partial error
 }
 
-// walker counts one tree after the other. It is for one goroutine.
-type walker struct {
+// Turn is the time that a worker has for one task, in which it counts one tree after the other. It is for one
+// goroutine.
+type Turn struct {
+	ctx context.Context //nolint:containedctx // of the call that the worker carries out
 	// open is openDirectory; a test puts a filesystem that hangs in its place.
 	open func(dir int, name []byte, how *unix.OpenHow) (int, error)
 	// pause keeps the walk within its share of the CPU.
@@ -50,8 +54,6 @@ type walker struct {
 	stat    unix.Statx_t
 
 	count Count
-	major uint32
-	minor uint32
 	steps int
 
 	depth int    // of the directory that is read; 1 for the start
@@ -59,9 +61,9 @@ type walker struct {
 	links map[uint64]struct{}
 }
 
-// newWalker returns a walker that is not paced.
-func newWalker() *walker {
-	return &walker{
+// newTurn returns a turn that is not paced.
+func newTurn() *Turn {
+	return &Turn{
 		open:   openDirectory,
 		pause:  func(context.Context) {},
 		bounds: bounds{names: 8 << 20, depth: 256, links: 1 << 18},
@@ -75,180 +77,182 @@ func newWalker() *walker {
 	}
 }
 
-// walk counts the tree of an open directory, and closes it.
-func (w *walker) walk(ctx context.Context, start int) Count {
-	w.count, w.depth, w.names = Count{}, 0, w.names[:0] // steps go on: many small trees are paced as one large tree is
-	if len(w.links) > 0 {
-		w.links = map[uint64]struct{}{}
+// Context ends with the time for the task.
+func (t *Turn) Context() context.Context { return t.ctx }
+
+// Count counts the tree of an open directory, and closes it.
+func (t *Turn) Count(start int) Count {
+	t.count, t.depth, t.names = Count{}, 0, t.names[:0] // steps go on: many small trees are paced as one large tree is
+	if len(t.links) > 0 {
+		t.links = map[uint64]struct{}{}
 	}
-	if err := stat(start, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat); err != nil {
-		w.fault(err, start)
+	if err := stat(start, t.empty, unix.AT_EMPTY_PATH|statFlags, &t.stat); err != nil {
+		t.fault(err, start)
 		_ = unix.Close(start) // nothing was written
-		return w.count
+		return t.count
 	}
-	w.major, w.minor = w.stat.Dev_major, w.stat.Dev_minor
-	w.add()
-	w.read(ctx, start)
-	return w.count
+	t.count.Device = t.device()
+	t.add()
+	t.read(start)
+	return t.count
 }
 
 // read counts what is below an open directory, and closes it. The directories in a part of its listing are entered
 // before it reads on.
-func (w *walker) read(ctx context.Context, dir int) {
+func (t *Turn) read(dir int) {
 	defer unix.Close(dir) //nolint:errcheck // nothing was written
-	w.depth++
-	first := len(w.names)
+	t.depth++
+	first := len(t.names)
 	for whole := false; !whole; {
-		if err := ctx.Err(); err != nil {
-			w.fault(err, -1)
+		if err := t.ctx.Err(); err != nil {
+			t.fault(err, -1)
 			break
 		}
-		whole = w.readSome(ctx, dir)
-		for len(w.names) > first && ctx.Err() == nil {
-			w.breathe(ctx)
-			at := bytes.LastIndexByte(w.names[:len(w.names)-1], 0) + 1
-			name := w.names[at:]
-			w.names = w.names[:at]
-			w.enter(ctx, dir, name)
+		whole = t.readSome(dir)
+		for len(t.names) > first && t.Breathe() == nil {
+			at := bytes.LastIndexByte(t.names[:len(t.names)-1], 0) + 1
+			name := t.names[at:]
+			t.names = t.names[:at]
+			t.enter(dir, name)
 		}
 	}
-	w.depth--
+	t.depth--
 }
 
 // enter opens a directory. A directory that was removed or replaced meanwhile, or that is another
 // mount, is no error.
-func (w *walker) enter(ctx context.Context, dir int, name []byte) {
-	fd, err := w.open(dir, name, &w.how)
+func (t *Turn) enter(dir int, name []byte) {
+	fd, err := t.open(dir, name, &t.how)
 	switch {
 	case err == nil:
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EXDEV):
 		return
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		w.look(dir, name, unix.DT_REG)
+		t.look(dir, name, unix.DT_REG)
 		return
 	default:
-		w.fault(err, dir)
-		w.look(dir, name, unix.DT_REG) // that there is a directory is known
+		t.fault(err, dir)
+		t.look(dir, name, unix.DT_REG) // that there is a directory is known
 		return
 	}
-	if err := stat(fd, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat); err != nil {
-		w.fault(err, fd)
+	if err = stat(fd, t.empty, unix.AT_EMPTY_PATH|statFlags, &t.stat); err != nil {
+		t.fault(err, fd)
+	}
+	if err != nil || t.device() != t.count.Device { // a subvolume
 		_ = unix.Close(fd) // nothing was written
 		return
 	}
-	if !w.same() { // a subvolume
-		_ = unix.Close(fd) // nothing was written
-		return
-	}
-	w.add()
-	w.read(ctx, fd)
+	t.add()
+	t.read(fd)
 }
 
 // readSome looks at some of the files of a directory, and remembers the directories among
 // them. It reports whether there are no more.
-func (w *walker) readSome(ctx context.Context, dir int) (whole bool) {
-	n, err := unix.ReadDirent(dir, w.listing)
+func (t *Turn) readSome(dir int) (whole bool) {
+	n, err := unix.ReadDirent(dir, t.listing)
 	if err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOENT) { // ENOENT: it was removed
-		w.fault(err, dir)
+		t.fault(err, dir)
 	}
 	if n <= 0 {
 		return !errors.Is(err, unix.EINTR)
 	}
-	for listing := w.listing[:n]; len(listing) > 0; {
-		var e Entry
-		if e, listing, err = NextEntry(listing); err != nil {
-			w.fault(err, dir)
+	for listing := t.listing[:n]; len(listing) > 0; {
+		name, kind, rest, err := NextEntry(listing)
+		if err != nil {
+			t.fault(err, dir)
 			return true
 		}
-		if isDots(e.Name) {
+		listing = rest
+		if isDots(name) {
 			continue
 		}
-		if e.Kind == unix.DT_DIR {
-			w.remember(dir, e.Name)
+		if kind == unix.DT_DIR {
+			t.remember(dir, name)
 			continue
 		}
-		w.look(dir, e.Name, e.Kind)
-		if !w.breathe(ctx) {
+		t.look(dir, name, kind)
+		if t.Breathe() != nil {
 			return false
 		}
 	}
 	return false
 }
 
-// breathe pauses now and then, and reports whether the walk goes on: on a slow disk a hundred files take longer than
-// a task may be late.
-func (w *walker) breathe(ctx context.Context) bool {
-	if w.steps++; w.steps%breath == 0 {
-		w.pause(ctx)
+// Breathe is called for each of many things that a task looks at. Now and then it sleeps, when the worker is ahead
+// of its share of the CPU. It returns an error when the time is up: on a slow disk a hundred files take longer
+// than a task may be late.
+func (t *Turn) Breathe() error {
+	if t.steps++; t.steps%breath == 0 {
+		t.pause(t.ctx)
 	}
-	return ctx.Err() == nil
+	return t.ctx.Err()
 }
 
 // remember notes a directory to enter later. Beyond the bounds only the directory
 // itself is counted.
-func (w *walker) remember(dir int, name []byte) {
-	if len(w.names)+len(name) > w.bounds.names || w.depth >= w.bounds.depth {
-		w.fault(ErrBounds, dir)
-		w.look(dir, name, unix.DT_REG)
+func (t *Turn) remember(dir int, name []byte) {
+	if len(t.names)+len(name) > t.bounds.names || t.depth >= t.bounds.depth {
+		t.fault(ErrBounds, dir)
+		t.look(dir, name, unix.DT_REG)
 		return
 	}
-	w.names = append(w.names, name...)
+	t.names = append(t.names, name...)
 }
 
 // look counts a file. When the filesystem does not report types, the file may be a directory.
-func (w *walker) look(dir int, name []byte, kind byte) {
-	err := stat(dir, name, statFlags, &w.stat)
+func (t *Turn) look(dir int, name []byte, kind byte) {
+	err := stat(dir, name, statFlags, &t.stat)
 	if errors.Is(err, unix.ENOENT) {
 		return
 	}
 	if err != nil {
-		w.fault(err, dir)
+		t.fault(err, dir)
 		return
 	}
-	if !w.same() || w.stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+	if t.device() != t.count.Device || t.stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
 		return
 	}
-	directory := w.stat.Mode&unix.S_IFMT == unix.S_IFDIR
+	directory := t.stat.Mode&unix.S_IFMT == unix.S_IFDIR
 	if kind == unix.DT_UNKNOWN && directory {
-		w.remember(dir, name)
+		t.remember(dir, name)
 		return
 	}
-	if w.stat.Nlink > 1 && !directory && !w.isFirst(w.stat.Ino, dir) {
+	if t.stat.Nlink > 1 && !directory && !t.isFirst(t.stat.Ino, dir) {
 		return
 	}
-	w.add()
+	t.add()
 }
 
-// same reports whether what was looked at is on the filesystem of the start.
-func (w *walker) same() bool { return w.stat.Dev_major == w.major && w.stat.Dev_minor == w.minor }
+// device returns the filesystem of what was looked at. What is on another one than the start is not counted.
+func (t *Turn) device() uint64 { return unix.Mkdev(t.stat.Dev_major, t.stat.Dev_minor) }
 
 // isFirst reports whether this link to an inode is the first one that is seen.
-func (w *walker) isFirst(inode uint64, dir int) bool {
-	if _, seen := w.links[inode]; seen {
+func (t *Turn) isFirst(inode uint64, dir int) bool {
+	if _, seen := t.links[inode]; seen {
 		return false
 	}
-	if len(w.links) >= w.bounds.links {
-		w.fault(ErrBounds, dir)
+	if len(t.links) >= t.bounds.links {
+		t.fault(ErrBounds, dir)
 		return false
 	}
-	w.links[inode] = struct{}{}
+	t.links[inode] = struct{}{}
 	return true
 }
 
 // add counts what was looked at. Blocks that no filesystem can have are left out.
-func (w *walker) add() {
-	w.count.Inodes++
-	if w.stat.Blocks > uint64(math.MaxInt64-w.count.Bytes)/blockSize { //nolint:gosec // never negative
-		w.fault(fmt.Errorf("inode %d claims %d blocks", w.stat.Ino, w.stat.Blocks), -1)
+func (t *Turn) add() {
+	t.count.Inodes++
+	if t.stat.Blocks > uint64(math.MaxInt64-t.count.Bytes)/blockSize { //nolint:gosec // never negative
+		t.fault(fmt.Errorf("inode %d claims %d blocks", t.stat.Ino, t.stat.Blocks), -1)
 		return
 	}
-	w.count.Bytes += int64(w.stat.Blocks) * blockSize //nolint:gosec // checked above
+	t.count.Bytes += int64(t.stat.Blocks) * blockSize //nolint:gosec // checked above
 }
 
 // fault notes that something is not counted; dir says where, -1 for nowhere.
-func (w *walker) fault(err error, dir int) {
-	if w.count.Partial == nil && dir >= 0 {
+func (t *Turn) fault(err error, dir int) {
+	if t.count.Partial == nil && dir >= 0 {
 		err = fmt.Errorf("reading %s: %w", pathOf(dir), err)
 	}
-	w.count.Partial = cmp.Or(w.count.Partial, err)
+	t.count.Partial = cmp.Or(t.count.Partial, err)
 }

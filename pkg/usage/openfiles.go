@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -50,7 +49,6 @@ func (m *podDisk) deleted(turn *filetree.Turn) (err error) {
 // readOpen adds the files of one process. It needs the right to inspect that process,
 // CAP_SYS_PTRACE. An ended process has none.
 func (m *podDisk) readOpen(turn *filetree.Turn, pid int) error {
-	const batch = 128
 	listing, err := os.Open(filepath.Join(m.disk.proc, strconv.Itoa(pid), "fd"))
 	if err != nil {
 		return err
@@ -61,14 +59,12 @@ func (m *podDisk) readOpen(turn *filetree.Turn, pid int) error {
 		return err
 	}
 	target := make([]byte, unix.PathMax)
-	for some := range slices.Chunk(entries, batch) {
+	for _, entry := range entries {
 		if err := turn.Breathe(); err != nil {
 			return err
 		}
-		for _, entry := range some {
-			if err := unlessEnded(m.lookAt(int(listing.Fd()), entry.Name(), target)); err != nil {
-				return err
-			}
+		if err := unlessEnded(m.lookAt(int(listing.Fd()), entry.Name(), target)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -261,13 +261,12 @@ func (t *Tree) list(c *class, dir int) error {
 			return err
 		}
 		for listing := t.listing[:size]; len(listing) > 0; {
-			entry, rest, err := filetree.NextEntry(listing)
+			name, kind, rest, err := filetree.NextEntry(listing)
 			if err != nil {
 				return err
 			}
-			listing = rest
-			name := entry.Name[:len(entry.Name)-1]
-			if c.pods[string(name)] == nil && c.holds(name) && (entry.Kind == unix.DT_DIR || entry.Kind == unix.DT_UNKNOWN) {
+			listing, name = rest, name[:len(name)-1]
+			if c.pods[string(name)] == nil && c.holds(name) && (kind == unix.DT_DIR || kind == unix.DT_UNKNOWN) {
 				c.pods[string(name)] = t.newPod(c, string(name))
 			}
 		}
