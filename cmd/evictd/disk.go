@@ -20,7 +20,6 @@ import (
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -30,14 +29,14 @@ type disk struct {
 	clients *apiclient.Clients
 	flags   *runFlags
 	inForce func() *config.EvictdConfiguration
-	imageFS func(hostRoot string) (dedicated bool, err error) // pressure's, which a test replaces
+	imageFS func(hostRoot string) (dedicated bool, err error) // usage's, which a test replaces
 
 	files  *usage.NodeDisk // the pods' files; nil until the first measurement by them
 	bounds config.Disk     // of files
 }
 
 func newDisk(c *apiclient.Clients, flags *runFlags, inForce func() *config.EvictdConfiguration) *disk {
-	return &disk{clients: c, flags: flags, inForce: inForce, imageFS: pressure.DedicatedImageFS}
+	return &disk{clients: c, flags: flags, inForce: inForce, imageFS: usage.DedicatedImageFS}
 }
 
 // Measure returns the pods' disk usage by the UIDs of their cgroups.
@@ -46,7 +45,7 @@ func (d *disk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]us
 	if c.Disk.Source == config.DiskNode {
 		return d.byFiles(ctx, c, pods)
 	}
-	d.close()
+	d.files = nil // with their figures
 	return d.bySummary(ctx, c, pods)
 }
 
@@ -55,7 +54,6 @@ func (d *disk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]us
 func (d *disk) try(ctx context.Context) (unseen bool, err error) {
 	c := d.inForce()
 	if c.Disk.Source == config.DiskNode {
-		defer d.close()
 		return false, d.open(c)
 	}
 	uses, err := d.bySummary(ctx, c, nil)
@@ -118,8 +116,7 @@ func (d *disk) kubeletClient(c *config.EvictdConfiguration) (*http.Client, error
 	return rest.HTTPClientFor(credentials)
 }
 
-// byFiles measures by the pods' files on the node. They are opened again when the configuration changes the
-// limits of that.
+// byFiles measures by the pods' files on the node. That begins anew when the configuration changes the limits of it.
 func (d *disk) byFiles(ctx context.Context, c *config.EvictdConfiguration, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	if d.files == nil || d.bounds != c.Disk {
 		if err := d.open(c); err != nil {
@@ -137,23 +134,14 @@ func (d *disk) byFiles(ctx context.Context, c *config.EvictdConfiguration, pods 
 	return measured, nil
 }
 
-// open prepares to look at the pods' files, in place of what was open.
+// open prepares to look at the pods' files, without previous figures.
 func (d *disk) open(c *config.EvictdConfiguration) error {
 	opened, err := usage.OpenNodeDisk(d.flags.hostRoot, c.WalkCores())
 	if err != nil {
 		return fmt.Errorf("preparing to look at the pods' files (disk.source: node): %w", err)
 	}
-	d.close()
 	d.files, d.bounds = opened, c.Disk
 	return nil
-}
-
-// close also discards the previous figures of the pods' files.
-func (d *disk) close() {
-	if d.files != nil {
-		_ = d.files.Close() // only directories that were read
-		d.files = nil
-	}
 }
 
 // getNode reads the node. A missing node has its own error text: it is nearly always a wrong

@@ -24,6 +24,8 @@
 // and the count says that it is a lower bound and why. So does a count that ends with its context.
 // A task whose filesystem does not respond holds one thread at most. In the steady state nothing is allocated for a file.
 //
+// [OpenInHost] opens a directory of the host from a container that has the host's root mounted.
+//
 // The package needs Linux 5.6, and read and search permission for every directory: as root of a
 // container, CAP_DAC_READ_SEARCH.
 package filetree

@@ -6,8 +6,8 @@
 //	file := kernelfile.File{Path: "/sys/fs/cgroup/kubepods.slice/pids.current"}
 //	tasks, err := kernelfile.Parse(&file, buffer, kernelfile.Number)
 //
-// Reading allocates nothing. [HierarchyOf] says which version of cgroups a node has. The package is the
-// one thing that pkg/pressure and pkg/usage share.
+// Reading allocates nothing. [HierarchyOf] says which version of cgroups a node has. The package and filetree are
+// what pkg/pressure and pkg/usage share.
 package kernelfile
 
 import (

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/filetree"
 )
 
 // probeWait and openWait are how long a sample and [Open] wait for filesystems. A local one
@@ -15,15 +19,6 @@ const (
 	openWait  = 10 * time.Second
 )
 
-// kubeletDir is the kubelet's root directory on the host, whose filesystem is nodefs.
-const kubeletDir = "/var/lib/kubelet"
-
-// imageDirs are the directories where containerd, CRI-O and Docker keep their images on the host. The
-// filesystem of the first that exists is imagefs; where none exists, imagefs is nodefs.
-func imageDirs() []string {
-	return []string{"/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker"}
-}
-
 // errNoInodes is the reason of an absent inode signal.
 var errNoInodes = errors.New("the filesystem does not count inodes")
 
@@ -31,7 +26,7 @@ var errNoInodes = errors.New("the filesystem does not count inodes")
 // time.
 type probe struct {
 	path   string
-	ask    func() probeAnswer
+	ask    func(path string) (filesystem, error)
 	answer chan probeAnswer // holds one
 	// pending: a goroutine is running. late: it missed the wait of the sample that started
 	// it, so its answer will be out of date.
@@ -48,18 +43,12 @@ type probeAnswer struct {
 func (n *Node) newProbe(dir string) (*probe, error) {
 	path, err := resolve(n.options.HostRoot, dir)
 	if err == nil {
-		_, err = n.sys.device(path)
+		err = unix.Access(path, unix.F_OK)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("looking for %s: %w", n.options.host(dir), err)
 	}
-	p := &probe{path: path, answer: make(chan probeAnswer, 1), ask: func() probeAnswer {
-		fs, err := n.sys.statfs(path)
-		if err == nil {
-			fs.device, err = n.sys.device(path)
-		}
-		return probeAnswer{fs, err}
-	}}
+	p := &probe{path: path, ask: n.sys.statfs, answer: make(chan probeAnswer, 1)}
 	n.probes = append(n.probes, p)
 	return p, nil
 }
@@ -74,7 +63,10 @@ func (p *probe) start() {
 	p.late = p.pending
 	if !p.pending {
 		p.pending = true
-		go func() { p.answer <- p.ask() }()
+		go func() {
+			read, err := p.ask(p.path)
+			p.answer <- probeAnswer{read, err}
+		}()
 	}
 }
 
@@ -108,13 +100,13 @@ func (n *Node) findFilesystems() error {
 		return nil
 	}
 	var err error
-	if n.nodefs, err = n.newProbe(kubeletDir); err != nil {
+	if n.nodefs, err = n.newProbe(filetree.KubeletDir); err != nil {
 		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
 	}
 	if n.imagefs = n.nodefs; !images {
 		return nil
 	}
-	for _, dir := range imageDirs() {
+	for _, dir := range filetree.ImageDirs() {
 		switch own, err := n.newProbe(dir); {
 		case err == nil:
 			n.imagefs = own // also when both are one filesystem now: another one may be mounted there later
@@ -151,22 +143,6 @@ func (n *Node) Directory(s Signal) string {
 	return ""
 }
 
-// DedicatedImageFS reports whether the runtime's images are currently on their own
-// filesystem, which the kubelet's ranking by disk usage depends on. HostRoot is as in [Options]. It compares
-// device numbers, so two subvolumes of one btrfs count as two filesystems. It looks at each call,
-// because mounts change, and blocks as [Open] does while one does not respond. An error means that one of the two
-// cannot be read.
-func DedicatedImageFS(hostRoot string) (bool, error) {
-	n, err := Open(Options{HostRoot: hostRoot, Signals: []Signal{NodeFSAvailable, ImageFSAvailable}})
-	if err != nil {
-		return false, fmt.Errorf("finding the filesystem of images: %w", err)
-	}
-	return n.dedicatedImages(), n.Close()
-}
-
-// dedicatedImages says it of the last sample.
-func (n *Node) dedicatedImages() bool { return n.imagefs.seen.device != n.nodefs.seen.device }
-
 // observeFilesystems fills in the filesystems' signals, whose probes have been started.
 func (n *Node) observeFilesystems(s *Sample, wait time.Duration) {
 	if len(n.probes) == 0 {
@@ -177,7 +153,7 @@ func (n *Node) observeFilesystems(s *Sample, wait time.Duration) {
 	for _, p := range n.probes {
 		p.finish(timer, wait)
 	}
-	for signal := range signalCount {
+	for _, signal := range n.options.Signals {
 		if p := n.probe(signal); p != nil {
 			s.Observations[signal] = p.seen.of(signal.Kind())
 		}

@@ -17,18 +17,11 @@ import (
 func twoFilesystems(root string) system {
 	sys := fakeSystem()
 	images := filepath.Join(root, "var/lib/containerd")
-	exists := sys.device
-	sys.device = func(path string) (uint64, error) {
-		if path == images {
-			return 2, nil
-		}
-		return exists(path)
-	}
 	sys.statfs = func(path string) (filesystem, error) {
 		if path == images {
-			return filesystem{available: 7, capacity: 70, inodesFree: 8, inodes: 80}, nil
+			return filesystem{device: 2, available: 7, capacity: 70, inodesFree: 8, inodes: 80}, nil
 		}
-		return filesystem{available: 1, capacity: 10, inodesFree: 2, inodes: 20}, nil
+		return filesystem{device: 1, available: 1, capacity: 10, inodesFree: 2, inodes: 20}, nil
 	}
 	return sys
 }
@@ -57,7 +50,6 @@ func TestFilesystems(t *testing.T) {
 		sys, mounted := fakeSystem(), twoFilesystems(root)
 		now, before := mounted, sys
 		sys.statfs = func(path string) (filesystem, error) { return now.statfs(path) }
-		sys.device = func(path string) (uint64, error) { return now.device(path) }
 		n := mustOpen(t, Options{HostRoot: root, Signals: Signals(), MemoryAvailable: Kernel}, sys)
 		for signal, want := range map[Signal]string{NodeFSAvailable: root + "/var/lib/kubelet", ImageFSInodesFree: filepath.Join(root, tc.directory), MemoryAvailable: ""} {
 			if got := n.Directory(signal); got != want {
@@ -81,13 +73,7 @@ func TestFilesystems(t *testing.T) {
 					t.Errorf("%s: %s is %+v; want %+v", name, signal, got, want)
 				}
 			}
-			if got := n.dedicatedImages(); got != (step.images == own) {
-				t.Errorf("%s: DedicatedImageFS is %t", name, got)
-			}
 		}
-	}
-	if got, err := DedicatedImageFS(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without the kubelet's directory, DedicatedImageFS is %t, %v", got, err)
 	}
 }
 
@@ -114,7 +100,7 @@ func TestLinksOfTheHost(t *testing.T) {
 func TestNoInodes(t *testing.T) {
 	t.Parallel()
 	sys := fakeSystem()
-	sys.statfs = func(string) (filesystem, error) { return filesystem{available: 1, capacity: 10}, nil }
+	sys.statfs = func(string) (filesystem, error) { return filesystem{device: 1, available: 1, capacity: 10}, nil }
 	n := mustOpen(t, Options{HostRoot: v1Tree().Plant(t), Signals: Signals()}, sys)
 	s := n.Sample(moment(0))
 	for _, signal := range []Signal{NodeFSInodesFree, ImageFSInodesFree, ContainerFSInodesFree} {
@@ -131,19 +117,12 @@ func TestFilesystemFails(t *testing.T) {
 	t.Parallel()
 	sys := fakeSystem()
 	var fault error
-	good, device := sys.statfs, sys.device
+	good := sys.statfs
 	sys.statfs = func(path string) (filesystem, error) {
 		if fault != nil {
 			return filesystem{}, fault
 		}
 		return good(path)
-	}
-	var unlooked error
-	sys.device = func(path string) (uint64, error) {
-		if unlooked != nil {
-			return 0, unlooked
-		}
-		return device(path)
 	}
 	root := procTree().Plant(t)
 	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSInodesFree, MemoryAvailable}, FilesystemWait: probeWait}, sys)
@@ -160,12 +139,7 @@ func TestFilesystemFails(t *testing.T) {
 	if _, err := open(n.options, sys); !errors.Is(err, unix.EIO) {
 		t.Errorf("opening the node again: %v", err)
 	}
-	fault, unlooked = nil, unix.EACCES
-	s = n.Sample(moment(0))
-	if got := s.Of(NodeFSAvailable); got.State != Unknown || !errors.Is(got.Err, unix.EACCES) {
-		t.Errorf("figures of a device that is not known: %+v", got)
-	}
-	unlooked = nil
+	fault = nil
 	s = n.Sample(moment(0))
 	if got := s.Of(NodeFSAvailable); got.State != Known {
 		t.Errorf("when it is back: %+v", got)
@@ -218,7 +192,7 @@ func TestHungFilesystem(t *testing.T) {
 		hang = false
 		close(hung)
 		synctest.Wait()
-		answers = func(path string) (filesystem, error) { return filesystem{available: 3, capacity: 30}, nil }
+		answers = func(path string) (filesystem, error) { return filesystem{device: 1, available: 3, capacity: 30}, nil }
 		if s := n.Sample(time.Now()); s.Of(NodeFSAvailable) != onDevice(1, known(3, 30)) {
 			t.Errorf("nodefs.available is %+v; want what was read after the hang", s.Of(NodeFSAvailable))
 		}
@@ -243,7 +217,9 @@ func TestParseStatfs(t *testing.T) {
 		t.Errorf("a full filesystem reads as %+v, %v", fs, err)
 	}
 	dir := t.TempDir() // of which the kernel tells
-	if fs, err := statfs(dir); err != nil || fs.capacity <= 0 || fs.available > fs.capacity {
+	var directory unix.Stat_t
+	must(t, unix.Stat(dir, &directory))
+	if fs, err := statfs(dir); err != nil || fs.capacity <= 0 || fs.available > fs.capacity || fs.device != directory.Dev {
 		t.Errorf("got %+v, %v", fs, err)
 	}
 	if _, err := statfs(filepath.Join(dir, "missing")); !errors.Is(err, unix.ENOENT) {

@@ -3,7 +3,6 @@ package pressure
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,11 +20,7 @@ import (
 func fakeSystem() system {
 	return system{
 		statfs: func(string) (filesystem, error) {
-			return filesystem{available: 40 * gib, capacity: 100 * gib, inodesFree: 5000, inodes: 9000}, nil
-		},
-		device: func(path string) (uint64, error) {
-			_, err := os.Stat(path)
-			return 1, err
+			return filesystem{device: 1, available: 40 * gib, capacity: 100 * gib, inodesFree: 5000, inodes: 9000}, nil
 		},
 		release:      func() (string, error) { return "6.18.0", nil },
 		pidNamespace: func() (string, error) { return initialPIDNamespace, nil },

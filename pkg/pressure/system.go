@@ -6,24 +6,23 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/evictd/evictd/internal/filetree"
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // system are the system calls that do not read a file below the host's root.
 type system struct {
 	statfs       func(path string) (filesystem, error)
-	device       func(path string) (uint64, error)
 	release      func() (string, error)
 	pidNamespace func() (string, error)
 }
 
 // kernel is the system that evictd runs on.
 func kernel() system {
-	return system{statfs: statfs, device: device, release: release, pidNamespace: pidNamespace}
+	return system{statfs: statfs, release: release, pidNamespace: pidNamespace}
 }
 
 // filesystem is one reading of a filesystem, as the kubelet computes it.
@@ -39,14 +38,20 @@ type filesystem struct {
 // statfs needs no right to read the directory, only to pass through its parents.
 func statfs(path string) (filesystem, error) {
 	var raw unix.Statfs_t
+	var directory unix.Stat_t
 	err := unix.Statfs(path, &raw)
 	for errors.Is(err, unix.EINTR) {
 		err = unix.Statfs(path, &raw)
 	}
+	if err == nil {
+		err = unix.Stat(path, &directory)
+	}
 	if err != nil {
 		return filesystem{}, err
 	}
-	return parseStatfs(&raw)
+	read, err := parseStatfs(&raw)
+	read.device = directory.Dev
+	return read, err
 }
 
 // parseStatfs rejects values that no filesystem can have.
@@ -71,32 +76,16 @@ func parseStatfs(raw *unix.Statfs_t) (filesystem, error) {
 	}, nil
 }
 
-func device(path string) (uint64, error) {
-	var raw unix.Stat_t
-	if err := unix.Stat(path, &raw); err != nil {
-		return 0, fmt.Errorf("looking for %s: %w", path, err)
-	}
-	return raw.Dev, nil
-}
-
 // resolve returns the path at which evictd sees a directory of the host. It follows symbolic
 // links as the host would: /var/lib/containerd may be a link to /data/containerd, which
 // below a host root is another directory. It needs no right to read the directory.
 func resolve(hostRoot, path string) (string, error) {
-	seen := filepath.Join("/", hostRoot, path)
 	if hostRoot == "" || hostRoot == "/" {
-		return seen, nil
+		return path, nil
 	}
-	root, err := unix.Open(hostRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := filetree.OpenInHost(hostRoot, path, unix.O_PATH)
 	if err != nil {
-		return "", fmt.Errorf("looking for %s: %w", hostRoot, err)
-	}
-	defer unix.Close(root) //nolint:errcheck // nothing was written
-	fd, err := unix.Openat2(root, filepath.Join(".", path), &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT,
-	})
-	if err != nil {
-		return "", fmt.Errorf("looking for %s: %w", seen, err)
+		return "", err
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written
 	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/filetree"
 )
 
 // maxEntries limits how many emptyDirs, containers or logs a pod may have.
@@ -16,13 +18,9 @@ const maxEntries = 10_000
 // errNone is a directory that was removed, or that is a mount: it is not counted.
 var errNone = errors.New("there is no such directory, or it is a mount")
 
-// inHost opens a directory as the host sees it, below the directory where the host's root is
-// mounted: a link to /data leads to /data of the host.
+// inHost opens a directory as the host sees it.
 func (d *NodeDisk) inHost(path string, flags int) (int, error) {
-	fd, err := unix.Openat2(d.root, filepath.Join(".", path), &unix.OpenHow{
-		Flags:   uint64(flags | unix.O_DIRECTORY | unix.O_CLOEXEC), //nolint:gosec // flags
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	})
+	fd, err := filetree.OpenInHost(d.hostRoot, path, flags|unix.O_DIRECTORY)
 	if err != nil {
 		return -1, d.explain(fmt.Errorf("opening the host's %s: %w", path, err))
 	}
@@ -107,38 +105,29 @@ func (d *NodeDisk) readlink(base, path string) (string, error) {
 	return string(target[:n]), nil
 }
 
-func deviceOf(fd int) (uint64, error) {
-	var stat unix.Stat_t
-	err := unix.Fstat(fd, &stat)
-	return stat.Dev, err
+// DedicatedImageFS reports whether the runtime's images are currently on their own filesystem, which the kubelet's
+// ranking by disk usage depends on. HostRoot is as for [OpenNodeDisk]. It compares device numbers, so two subvolumes
+// of one btrfs count as two filesystems. It looks at each call, because mounts change, and blocks while one does
+// not respond. An error means that one of the two cannot be read.
+func DedicatedImageFS(hostRoot string) (bool, error) {
+	l, err := (&NodeDisk{hostRoot: filepath.Join("/", hostRoot)}).layout()
+	return len(l) > 1, err
 }
 
-// layout says which filesystem is which.
-type layout struct{ node, image uint64 }
-
-func (l layout) where(device uint64) where {
-	on := nowhere
-	if device == l.node {
-		on |= onNodeFS
-	}
-	if device == l.image {
-		on |= onImageFS
-	}
-	return on
-}
-
-// layout reads which filesystems there are now.
-func (d *NodeDisk) layout() (layout, error) {
-	node, err := d.device(kubeletDir)
+// layout reads which device is which of the node's filesystems now.
+func (d *NodeDisk) layout() (map[uint64]where, error) {
+	node, err := d.device(filetree.KubeletDir)
 	if err != nil {
-		return layout{}, err
+		return nil, err
 	}
-	for _, dir := range imageDirs() {
+	for _, dir := range filetree.ImageDirs() {
 		if image, err := d.device(dir); !errors.Is(err, unix.ENOENT) {
-			return layout{node, image}, err
+			l := map[uint64]where{image: onImageFS}
+			l[node] |= onNodeFS
+			return l, err
 		}
 	}
-	return layout{node, node}, nil
+	return map[uint64]where{node: onBoth}, nil
 }
 
 func (d *NodeDisk) device(dir string) (uint64, error) {
@@ -147,5 +136,7 @@ func (d *NodeDisk) device(dir string) (uint64, error) {
 		return 0, err
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written
-	return deviceOf(fd)
+	var stat unix.Stat_t
+	err = unix.Fstat(fd, &stat)
+	return stat.Dev, err
 }

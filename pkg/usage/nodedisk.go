@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -17,16 +18,10 @@ import (
 // Where the kubelet keeps the pods' files and logs on the host, and Docker the logs that the kubelet's
 // directory only links to.
 const (
-	kubeletDir   = "/var/lib/kubelet"
-	podsDir      = kubeletDir + "/pods"
+	podsDir      = filetree.KubeletDir + "/pods"
 	logDir       = "/var/log/pods"
 	linkedLogDir = "/var/lib/docker/containers"
 )
-
-// imageDirs are as for the signals of pkg/pressure: the first that exists is on imagefs.
-func imageDirs() []string {
-	return []string{"/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker"}
-}
 
 // NodePod holds the facts that are needed to find a pod's files.
 type NodePod struct {
@@ -45,7 +40,6 @@ type NodePod struct {
 // calls of Measure. It is for one goroutine.
 type NodeDisk struct {
 	hostRoot string
-	root     int    // hostRoot, open
 	proc     string // the host's /proc as evictd sees it
 	pool     *filetree.Pool
 	last     map[string]DiskUse // by UID
@@ -60,19 +54,13 @@ type NodeDisk struct {
 // itself. Cores is how much CPU time the measurement may use per second, in seconds.
 func OpenNodeDisk(hostRoot string, cores float64) (*NodeDisk, error) {
 	hostRoot = filepath.Join("/", hostRoot)
-	root, err := unix.Open(hostRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", hostRoot, err)
-	}
 	d := &NodeDisk{
 		hostRoot: hostRoot,
-		root:     root,
 		proc:     filepath.Join(hostRoot, "proc"),
 		pool:     filetree.NewPool(cores),
 		opening:  func(*podDisk, string) {},
 	}
 	if err := d.check(); err != nil {
-		_ = d.Close() // the first fault is the one to report
 		return nil, err
 	}
 	return d, nil
@@ -97,15 +85,6 @@ func (d *NodeDisk) check() error {
 	return d.checkLayers(mounts)
 }
 
-// Close closes the host's root. It stays open while a filesystem that does not respond
-// blocks a worker.
-func (d *NodeDisk) Close() error {
-	if d.pool.Out() > 0 {
-		return nil
-	}
-	return unix.Close(d.root)
-}
-
 // Measure returns the pods' usage by UID, and ends with the context. It first reads pods
 // that were not reached the last time, then those that used most, and last those
 // that take too long. A pod that was not read has its previous figures with their
@@ -120,7 +99,7 @@ func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (
 	measured, turns := make(map[string]DiskUse, len(pods)), make(map[string]turn, len(pods))
 	pods = d.inOrder(pods)
 	for i := range pods {
-		m := &podDisk{hostView: seen, disk: d, pod: &pods[i], use: usesNothing(), roots: map[uint64]where{}}
+		m := &podDisk{hostView: seen, disk: d, pod: &pods[i], use: usesNothing(), roots: maps.Clone(seen.layout)}
 		use, end := m.measure(ctx, i+1 == len(pods))
 		turns[m.pod.UID] = turnOf(end)
 		if !errors.Is(end, errNone) {
@@ -152,7 +131,7 @@ func better(last, use DiskUse, now time.Time) DiskUse {
 
 // hostView is what a measurement knows of the node before it reads files.
 type hostView struct {
-	layout layout
+	layout map[uint64]where // the node's filesystems by st_dev
 	mounts *layers
 	// processes are those of containers, by the containers' ids. Each container may have more of them where
 	// the container of some process could not be determined: unread.

@@ -101,8 +101,17 @@ func (h *fakeHost) open(tb testing.TB, cores float64) *NodeDisk {
 	tb.Helper()
 	d, err := OpenNodeDisk(h.root, cores)
 	must(tb, err)
-	tb.Cleanup(func() { _ = d.Close() })
 	return d
+}
+
+// inNamespace returns the host's root for a process with the mounts of the calling thread: the measurement has another
+// thread.
+func (h *fakeHost) inNamespace(tb testing.TB) string {
+	tb.Helper()
+	root, err := unix.Open(h.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	must(tb, err)
+	tb.Cleanup(func() { _ = unix.Close(root) })
+	return "/proc/self/fd/" + strconv.Itoa(root)
 }
 
 // web is a pod with one container.
@@ -389,7 +398,8 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 	h := newHostOfWeb(t)
 	known := FSUse{BytesKnown: true, InodesKnown: true}
 	filetreetest.InMountNamespace(t, func() {
-		d := h.open(t, 1)
+		d, err := OpenNodeDisk(h.inNamespace(t), 1)
+		must(t, err)
 		check := func(when, upper string, want DiskUse) {
 			t.Helper()
 			h.mounts.Reset()
@@ -449,6 +459,32 @@ func TestNodeDiskKeepsWhatItKnows(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}
+}
+
+// TestDedicatedImageFS: a filesystem that is mounted over the image directory is detected at each call.
+func TestDedicatedImageFS(t *testing.T) {
+	t.Parallel()
+	if got, err := DedicatedImageFS(t.TempDir()); got || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without the kubelet's directory it is %t, %v", got, err)
+	}
+	h := newFakeHost(t)
+	dedicated := func(want bool) {
+		t.Helper()
+		if got, err := DedicatedImageFS(h.root); got != want || err != nil {
+			t.Errorf("it is %t, %v; want %t", got, err, want)
+		}
+	}
+	dedicated(false)
+	images := filetree.ImageDirs()[0]
+	kernelfiletest.Put(t, h.at(images), directory)
+	dedicated(false)
+	filetreetest.InMountNamespace(t, func() {
+		if err := unix.Mount("images", h.at(images), "tmpfs", 0, ""); err != nil {
+			t.Error(err)
+			return
+		}
+		dedicated(true)
+	})
 }
 
 func TestOpenNodeDiskSaysWhatIsMissing(t *testing.T) {

@@ -100,10 +100,7 @@ func (m *podDisk) addDeleted(file *unix.Statx_t) error {
 	if file.Nlink > 0 || m.gone[it] {
 		return nil
 	}
-	on, isRoot := m.roots[it.device] // a container's root counts to the filesystem of its layer
-	if !isRoot {
-		on = m.layout.where(it.device)
-	}
+	on := m.roots[it.device]
 	if on == nowhere {
 		return nil
 	}

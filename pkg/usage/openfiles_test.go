@@ -59,7 +59,8 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 		h.opened(900, holding(t, gone, image))
 		h.mounts.Reset()
 		h.mounted(int(unix.Minor(device)), point, snapshots+"/9/fs")
-		d := h.open(t, 1)
+		d, err := OpenNodeDisk(h.inNamespace(t), 1)
+		must(t, err)
 		use := measureOne(t, d)
 		if want := exactly(t, h, 1, 0); use.NodeFS[Deleted] != want || use.Reason != "" {
 			t.Errorf("deleted %+v, reason %q; want one file: %+v", use.NodeFS[Deleted], use.Reason, want)
@@ -85,7 +86,7 @@ func TestNodeDiskManyDescriptors(t *testing.T) {
 	h.opened(900, "self")
 	d := h.open(t, 1)
 	defer d.pool.Rest()
-	m := &podDisk{hostView: &hostView{layout: layout{node: 1, image: 1}}, disk: d, gone: map[inode]bool{}}
+	m := &podDisk{hostView: &hostView{}, disk: d, roots: map[uint64]where{1: onBoth}, gone: map[inode]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	err := d.pool.Do(ctx, "open files", func(turn *filetree.Turn) error {
 		if err := m.readOpen(turn, 900); err != nil {
@@ -166,13 +167,10 @@ func TestOpenNodeDiskLooksForALayer(t *testing.T) {
 			}
 			h.mounted(60+i, point, gone)
 		}
-		d, err := OpenNodeDisk(h.root, 1)
+		_, err := OpenNodeDisk(h.root, 1)
 		if want := gone + ": no such file or directory; mount it below " + h.root + " at the same path"; (err != nil) != (tc.want != "") ||
 			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
-		}
-		if d != nil {
-			_ = d.Close()
 		}
 	}
 }

@@ -27,8 +27,8 @@ type podDisk struct {
 	turn *filetree.Turn
 
 	use DiskUse
-	// roots are the filesystems of the layers by st_dev of the containers' roots, through which a
-	// process sees the files of a layer.
+	// roots are the layout and, by st_dev of the containers' roots, through which a process sees the files of a layer,
+	// the filesystems of the layers.
 	roots map[uint64]where
 	// gone are the deleted files that were counted.
 	gone map[inode]bool
@@ -96,25 +96,18 @@ func (m *podDisk) count(p Part, base, path string) (on where, err error) {
 	if errors.Is(err, errNone) {
 		return nowhere, nil
 	}
-	var device uint64
+	c := filetree.Count{Partial: err}
 	if err == nil {
-		if device, err = deviceOf(fd); err == nil {
-			on = m.layout.where(device)
-		}
-		if on == nowhere {
-			_ = unix.Close(fd) // nothing was written
-		}
+		c = m.turn.Count(fd)
 	}
-	if err != nil {
-		err = fmt.Errorf("counting the %s: %w", p, err)
+	if c.Inodes == 0 { // not even its start was looked at
+		err = fmt.Errorf("counting the %s: %w", p, c.Partial)
 		m.fault(p, onBoth, err)
-	}
-	if on == nowhere {
 		return nowhere, err
 	}
-	c := m.turn.Count(fd)
+	on = m.layout[c.Device]
 	m.use.add(p, on, FSUse{Bytes: c.Bytes, Inodes: c.Inodes, BytesKnown: true, InodesKnown: true})
-	if c.Partial != nil {
+	if c.Partial != nil && on != nowhere {
 		m.fault(p, on, fmt.Errorf("counting the %s: %w", p, c.Partial))
 	}
 	return on, nil

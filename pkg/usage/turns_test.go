@@ -214,7 +214,7 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		d, err := OpenNodeDisk(h.root, 1) // a second: it is read, once
+		d, err := OpenNodeDisk(h.inNamespace(t), 1) // a second: it is read, once
 		if err != nil {
 			t.Error(err)
 			return

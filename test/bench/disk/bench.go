@@ -122,7 +122,6 @@ func (b *bench) walk(cores float64) func(ctx context.Context) (cost, error) {
 		if err != nil {
 			return cost{}, err
 		}
-		defer disk.Close() //nolint:errcheck // nothing was written
 		var before, after unix.Rusage
 		if err = unix.Getrusage(unix.RUSAGE_SELF, &before); err != nil {
 			return cost{}, err
