@@ -13,14 +13,6 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// layer is a container's writable layer.
-type layer struct {
-	// dir is where it is on the host.
-	dir string
-	// device is st_dev of the container's root.
-	device uint64
-}
-
 // layers finds the writable layers of containers without calling the runtime.
 //
 // The runtime mounts each container's root in the node's mount namespace, and the options of
@@ -30,9 +22,9 @@ type layer struct {
 // namespace, with any root.
 type layers struct {
 	proc string // the host's /proc as evictd sees it
-	// byID and byDevice are the layers of the roots that a runtime has mounted in the node's mount namespace.
-	byID     map[string]layer
-	byDevice map[uint64]layer
+	// byID and byDevice are the roots that a runtime has mounted in the node's mount namespace, which are overlays.
+	byID     map[string]mount
+	byDevice map[uint64]mount
 }
 
 // lookers is of how many processes of a container the root is read.
@@ -42,37 +34,36 @@ const lookers = 8
 // (containerd: /run/containerd/io.containerd.runtime.v2.task/k8s.io/<id>/rootfs) or at …/merged (CRI-O and
 // Docker), with Docker and the images of containerd at …/rootfs/<snapshotter>/<id>; the node's own root may be an overlay, too.
 func openLayers(proc string) (*layers, error) {
-	l := &layers{proc: proc, byID: map[string]layer{}, byDevice: map[uint64]layer{}}
+	l := &layers{proc: proc, byID: map[string]mount{}, byDevice: map[uint64]mount{}}
 	err := readMounts(filepath.Join(proc, "1", "mountinfo"), func(m mount) {
-		found := layer{dir: m.upperDir(), device: m.device}
 		id, name := filepath.Base(filepath.Dir(m.Mountpoint)), filepath.Base(m.Mountpoint)
 		if filepath.Base(filepath.Dir(filepath.Dir(m.Mountpoint))) == "rootfs" {
 			id, name = name, "rootfs"
 		}
-		if found.dir != "" && (name == "rootfs" || name == "merged") {
-			l.byID[id], l.byDevice[m.device] = found, found
+		if m.upperDir() != "" && (name == "rootfs" || name == "merged") {
+			l.byID[id], l.byDevice[m.device] = m, m
 		}
 	})
 	return l, err
 }
 
-// of returns the layer of a container that has these processes.
-func (l *layers) of(container string, processes []int) (layer, error) {
+// of returns the root of a container that has these processes, whose upper directory is its writable layer.
+func (l *layers) of(container string, processes []int) (mount, error) {
 	found, known := l.byID[container]
 	var err error
 	if !known {
 		found, err = l.ofProcesses(processes)
 	}
-	if err == nil && !filepath.IsAbs(found.dir) {
-		err = fmt.Errorf("its overlay was mounted with a relative path, %q", found.dir)
+	if err == nil && !filepath.IsAbs(found.upperDir()) {
+		err = fmt.Errorf("its overlay was mounted with a relative path, %q", found.upperDir())
 	}
 	if err != nil {
-		return layer{}, fmt.Errorf("finding the writable layer of container %.12s: %w", container, err)
+		return mount{}, fmt.Errorf("finding the writable layer of container %.12s: %w", container, err)
 	}
 	return found, nil
 }
 
-func (l *layers) ofProcesses(processes []int) (layer, error) {
+func (l *layers) ofProcesses(processes []int) (mount, error) {
 	err := errors.New("no process of it was found")
 	for _, pid := range processes[:min(len(processes), lookers)] {
 		var root mount
@@ -88,10 +79,10 @@ func (l *layers) ofProcesses(processes []int) (layer, error) {
 		case len(l.byDevice) > 0:
 			err = errors.New("its processes have a root that the runtime did not mount")
 		default: // the runtime mounts in another namespace
-			return layer{dir: root.upperDir(), device: root.device}, nil
+			return root, nil
 		}
 	}
-	return layer{}, err
+	return mount{}, err
 }
 
 // rootOf returns the mount of a process's root.
@@ -120,11 +111,12 @@ func (d *NodeDisk) checkLayers(mounts *layers) error {
 	defer cancel()
 	defer d.pool.Rest()
 	err := d.pool.Do(ctx, "the layers", func(*filetree.Turn) (err error) {
-		for _, l := range mounts.byDevice {
-			if !filepath.IsAbs(l.dir) {
+		for _, m := range mounts.byDevice {
+			dir := m.upperDir()
+			if !filepath.IsAbs(dir) {
 				continue
 			}
-			if _, err = d.device(l.dir); !errors.Is(err, unix.ENOENT) {
+			if _, err = d.device(dir); !errors.Is(err, unix.ENOENT) {
 				return nil
 			}
 		}

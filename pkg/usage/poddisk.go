@@ -166,13 +166,13 @@ func (m *podDisk) findLinked(dir string, into map[string]bool) error {
 // not known either.
 func (m *podDisk) layers() {
 	for _, container := range m.pod.Containers {
-		l, err := m.mounts.of(container, m.processes[container])
+		root, err := m.mounts.of(container, m.processes[container])
 		m.fault(Layers, onBoth, err)
 		if err == nil {
-			m.roots[l.device], err = m.count(Layers, l.dir, ".")
+			m.roots[root.device], err = m.count(Layers, root.upperDir(), ".")
 		}
 		m.fault(Deleted, onBoth, err)
-		if err == nil && m.roots[l.device] == onNodeFS {
+		if err == nil && m.roots[root.device] == onNodeFS {
 			m.use.SplitLayers = true // nodefs alone: images are elsewhere
 		}
 	}

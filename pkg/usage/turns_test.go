@@ -221,7 +221,7 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if seen, err := d.look(ctx, []NodePod{web()}); err != nil || seen.mounts.byID[containerA].dir != snapshots+"/7/fs" {
+		if seen, err := d.look(ctx, []NodePod{web()}); err != nil || seen.mounts.byID[containerA].upperDir() != snapshots+"/7/fs" {
 			t.Errorf("looking for the pods' files: %+v, %v; want the layer", seen, err)
 		}
 	})
