@@ -13,9 +13,7 @@ import (
 // twice. All of it is known, or none: then it is nil, and the fault is reported.
 func (r *Reader) Memory() decide.Breakdown {
 	const most = 16 << 10 // more than the file has, in bytes
-	file := kernelfile.File{Path: r.path("proc/meminfo")}
-	defer file.Close()
-	used, err := kernelfile.Parse(&file, make([]byte, most), breakdown)
+	used, err := kernelfile.ParseOnce(r.path("proc/meminfo"), make([]byte, most), breakdown)
 	if err != nil {
 		r.failed(fmt.Errorf("reading what the memory is used by: %w", err))
 		return nil

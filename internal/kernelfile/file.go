@@ -55,6 +55,13 @@ func Parse[T any](f *File, buffer []byte, parse func(content []byte) (T, error))
 	return figure, nil
 }
 
+// ParseOnce is Parse of a file that does not stay open.
+func ParseOnce[T any](path string, buffer []byte, parse func(content []byte) (T, error)) (T, error) {
+	file := File{Path: path}
+	defer file.Close()
+	return Parse(&file, buffer, parse)
+}
+
 func (f *File) readOnce(buffer []byte) (_ []byte, err error) {
 	if !f.open {
 		f.fd, err = unix.Open(f.Path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) // or a FIFO in its place would hang

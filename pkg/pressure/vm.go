@@ -37,7 +37,7 @@ func (o *Options) readCPULists(buffer *bytes.Buffer) (int64, error) {
 // limits or on the whole machine: oom_kill of /proc/vmstat (Linux 4.13). An error means that
 // the number is unknown.
 func OOMKills(hostRoot string) (int64, error) {
-	file := kernelfile.File{Path: filepath.Join("/", hostRoot, "proc/vmstat")}
-	defer file.Close()
-	return kernelfile.Parse(&file, make([]byte, fileMax), func(content []byte) (int64, error) { return kernelfile.Stat(content, "oom_kill ") })
+	return kernelfile.ParseOnce(filepath.Join("/", hostRoot, "proc/vmstat"), make([]byte, fileMax), func(content []byte) (int64, error) {
+		return kernelfile.Stat(content, "oom_kill ")
+	})
 }

@@ -51,10 +51,12 @@ func (t *Tree) readStall(uid, dir string) (Stall, error) {
 		stall.LimitHits, err = t.limitHits1(dir)
 		return stall, err
 	}
-	if stall.LimitHits, err = t.figure(dir, "memory.events", limitEvents); err != nil {
+	if stall.LimitHits, err = kernelfile.ParseOnce(filepath.Join(dir, "memory.events"), t.content, limitEvents); err != nil {
 		return Stall{}, err
 	}
-	stall.Waited, err = t.figure(dir, "memory.pressure", func(content []byte) (int64, error) { return kernelfile.StallTotal(content, "some") })
+	stall.Waited, err = kernelfile.ParseOnce(filepath.Join(dir, "memory.pressure"), t.content, func(content []byte) (int64, error) {
+		return kernelfile.StallTotal(content, "some")
+	})
 	switch {
 	case err == nil:
 		stall.WaitedKnown = true
@@ -94,29 +96,20 @@ func (t *Tree) limitHits1(dir string) (int64, error) {
 
 // hitsOf returns how one group on cgroup v1 met its limit. What was charged to a group alone is pgpgin of
 // its memory.stat (Documentation/admin-guide/cgroup-v1/memory.rst).
-func (t *Tree) hitsOf(dir string) (int64, error) {
-	charges := func(content []byte) (int64, error) { return kernelfile.Stat(content, "pgpgin ") }
-	var figures [4]int64
-	for i, file := range []string{"memory.failcnt", "memory.usage_in_bytes", "memory.limit_in_bytes", "memory.stat"} {
-		parse := kernelfile.Number
-		if file == "memory.stat" {
-			parse = charges
-		}
-		var err error
-		if figures[i], err = t.figure(dir, file, parse); err != nil {
-			return 0, err
-		}
+func (t *Tree) hitsOf(dir string) (hits int64, err error) {
+	figure := func(name string, parse func([]byte) (int64, error)) int64 {
+		n, fault := kernelfile.ParseOnce(filepath.Join(dir, name), t.content, parse)
+		err = cmp.Or(err, fault)
+		return n
 	}
-	hits, used, limit, charged := figures[0], figures[1], figures[2], figures[3]
+	hits = figure("memory.failcnt", kernelfile.Number)
+	used, limit := figure("memory.usage_in_bytes", kernelfile.Number), figure("memory.limit_in_bytes", kernelfile.Number)
+	charged := figure("memory.stat", func(content []byte) (int64, error) { return kernelfile.Stat(content, "pgpgin ") })
+	if err != nil {
+		return 0, err
+	}
 	if used >= limit-limit/32 { // reclaim keeps it somewhat below
 		hits += charged
 	}
 	return hits, nil
-}
-
-// figure opens a file of a group, takes one figure from it and closes it.
-func (t *Tree) figure(dir, name string, parse func([]byte) (int64, error)) (int64, error) {
-	file := kernelfile.File{Path: filepath.Join(dir, name)}
-	defer file.Close()
-	return kernelfile.Parse(&file, t.content, parse)
 }
