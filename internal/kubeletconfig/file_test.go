@@ -219,7 +219,7 @@ func FuzzKubelet(f *testing.F) {
 			return
 		}
 		for _, one := range got.Thresholds {
-			if line := one.Quantity.Of(1 << 40); line < 0 || one.Grace < 0 || one.Hard != (one.Grace == 0) || int(one.Signal) >= pressure.SignalCount {
+			if line := one.Quantity.Of(1 << 40); line < 0 || one.Grace < 0 || one.Hard != (one.Grace == 0) || one.Signal >= pressure.SignalCount {
 				t.Errorf("threshold %v with %v", one, one.Grace)
 			}
 		}

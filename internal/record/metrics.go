@@ -52,7 +52,7 @@ func (m *metrics) ofDecisions(t table) {
 
 // ofVictims is the table of the pods in flight, and of the node's own state.
 func (m *metrics) ofVictims(t table) {
-	source := labelOf("source", pressure.WakeSources()...)
+	source := labelOf("source", pressure.WakeNode, pressure.WakeKubepods)
 	m.inFlight = t.gauge("victims_in_flight", "Pods that are ending and relied on: evictd's victims, and those that others end.")
 	m.stuck = t.gauge("victims_stuck", "Of evictd_victims_in_flight, those past their deadline. They are not relied on.")
 	m.terminations = t.histogram("victim_termination_seconds", "From the acceptance of an eviction to the pod's end; overran is after its grace period and 15 s.",

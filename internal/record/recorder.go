@@ -124,7 +124,7 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for signal := range pressure.SignalCount {
-		r.noteState(pressure.Signal(signal), &sample.Observations[signal])
+		r.noteState(signal, &sample.Observations[signal])
 	}
 	r.sample, r.forecasts = *sample, verdict.Forecasts
 	r.pressures = append(r.pressures[:0], verdict.Pressures...) // those of the verdict are the agent's

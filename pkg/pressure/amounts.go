@@ -56,7 +56,7 @@ func (a Amounts) OnDisk() Amounts {
 
 // each calls yield with the known amounts.
 func (a Amounts) each(yield func(Signal, int64) bool) {
-	for s := range signalCount {
+	for s := range SignalCount {
 		if a.known[s] && !yield(s, a.values[s]) {
 			return
 		}

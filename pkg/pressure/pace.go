@@ -72,7 +72,7 @@ func (p *Pacer) within(amount, rate float64) time.Duration {
 // learn keeps the fastest fill rate of each signal and lets it fade.
 func (p *Pacer) learn(sample *Sample) {
 	elapsed := max(0, sample.Time.Sub(p.previous.Time))
-	for s := range signalCount {
+	for s := range SignalCount {
 		p.seen[s] *= max(0, 1-elapsed.Seconds()/rateMemory.Seconds())
 		before, now := p.previous.Of(s), sample.Of(s)
 		if before.State == Known && now.State == Known && elapsed > 0 {

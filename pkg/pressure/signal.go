@@ -43,11 +43,9 @@ const (
 	// PIDAvailable is the number of tasks that can still be started on the node.
 	PIDAvailable
 
-	signalCount
+	// SignalCount is the number of signals; every Signal is below it.
+	SignalCount
 )
-
-// SignalCount is the number of signals; every Signal is below it.
-const SignalCount = int(signalCount)
 
 // Unit is what a signal's numbers count.
 type Unit string
@@ -115,7 +113,7 @@ func (s Signal) row() row {
 		gibibyte = 1 << 30
 		second   = 1_000_000 // in microseconds
 	)
-	return [signalCount]row{
+	return [SignalCount]row{
 		MemoryAvailable:            {"memory.available", Bytes, MemoryKind, NoFilesystem, ProcSource, 6 * gibibyte},
 		KubeletMemoryAvailable:     {"kubeletMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, 6 * gibibyte},
 		AllocatableMemoryAvailable: {"allocatableMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, 6 * gibibyte},
@@ -132,8 +130,8 @@ func (s Signal) row() row {
 
 // Signals returns every signal, in the order in which pressures are handled.
 func Signals() []Signal {
-	all := make([]Signal, 0, signalCount)
-	for s := range signalCount {
+	all := make([]Signal, 0, SignalCount)
+	for s := range SignalCount {
 		all = append(all, s)
 	}
 	return all

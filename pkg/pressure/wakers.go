@@ -24,9 +24,6 @@ const (
 	WakeKubepods WakeSource = "Kubepods"
 )
 
-// WakeSources returns every source.
-func WakeSources() []WakeSource { return []WakeSource{WakeNode, WakeKubepods} }
-
 // WakeState is the state of one source.
 type WakeState struct {
 	Source WakeSource

@@ -132,7 +132,7 @@ func TestOpenWakersOnThisMachine(t *testing.T) {
 		states := w.States()
 		_, end := running(t, w)
 		end()
-		if len(states) != len(WakeSources()) || states[0].Source != WakeNode || states[1].Source != WakeKubepods {
+		if len(states) != 2 || states[0].Source != WakeNode || states[1].Source != WakeKubepods {
 			t.Fatalf("states are %+v; want one for each source", states)
 		}
 		if s := states[0]; s.Err != nil || s.Path != nodePSI || s.Window != ownWindow(t) {
@@ -170,7 +170,7 @@ func TestWakersWithoutPSI(t *testing.T) {
 			w := openWakers(Options{HostRoot: root, Kubepods: tc.group}, cgroupRoot, own)
 			for i, want := range []error{tc.wantNode, tc.want} {
 				s := w.States()[i]
-				if s.Source != WakeSources()[i] || !errors.Is(s.Err, want) || s.Path != "" || s.Window != 0 {
+				if s.Source != []WakeSource{WakeNode, WakeKubepods}[i] || !errors.Is(s.Err, want) || s.Path != "" || s.Window != 0 {
 					t.Errorf("state is %+v; want no trigger and %v", s, want)
 				}
 			}
