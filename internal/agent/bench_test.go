@@ -86,7 +86,9 @@ func (*benchNode) Evict(context.Context, evict.Request) evict.Result {
 	return evict.Result{Outcome: evict.WouldEvict}
 }
 
-func (*benchNode) Look(context.Context, evict.Request) (evict.Fate, error) { return evict.Stays, nil }
+func (*benchNode) Look(context.Context, evict.Request) (evict.Outcome, error) {
+	return evict.Unconfirmed, nil
+}
 
 func (*benchNode) Budget(context.Context, string, string) (evict.Budget, error) {
 	return evict.Budget{}, nil

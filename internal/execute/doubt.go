@@ -29,10 +29,10 @@ func (r *run) settleDoubts(ctx context.Context) (over bool) {
 func (r *run) lookInto(ctx context.Context, open *decide.InDoubt, within time.Duration) (over bool) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	fate, err := r.options.Evictor.Look(ctx, open.Attempt.Request(false))
+	seen, err := r.options.Evictor.Look(ctx, open.Attempt.Request(false))
 	now := r.options.Now()
 	switch mayCome := open.MayStillApply(now); {
-	case err == nil && fate != evict.Stays:
+	case err == nil && seen != evict.Unconfirmed:
 		r.left(open, now)
 	case open != r.plan.InDoubt:
 		if err != nil || mayCome {

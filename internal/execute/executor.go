@@ -30,7 +30,7 @@ var errWithdrawn = errors.New("the request was withdrawn: hard pressure does not
 type Evictor interface {
 	Evict(ctx context.Context, r evict.Request) evict.Result
 	// Look reads the pod again; an error means that this is not known.
-	Look(ctx context.Context, r evict.Request) (evict.Fate, error)
+	Look(ctx context.Context, r evict.Request) (evict.Outcome, error)
 	// Budget returns what a PodDisruptionBudget wants and has, and the zero value where it does not exist;
 	// an error means that this is not known.
 	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)

@@ -60,7 +60,7 @@ func TestTheOrderOfARun(t *testing.T) {
 			p.InDoubt, f.unread = open("x"), errPlanted()
 		}, []string{"look x"}, "RequestInDoubt"},
 		{"in doubt, and its pod is terminating", func(f *fake, p *decide.Plan) {
-			p.InDoubt, f.fates = open("x"), map[string]evict.Fate{"x": evict.Leaving}
+			p.InDoubt, f.looks = open("x"), map[string]evict.Outcome{"x": evict.Evicted}
 		}, []string{"look x"}, ""},
 		{"in doubt, and its pod stays: it is the first", func(_ *fake, p *decide.Plan) {
 			p.InDoubt = open("b")

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"sync"
@@ -16,12 +17,12 @@ import (
 type fake struct {
 	mu       sync.Mutex
 	calls    []string
-	answers  map[string]evict.Result // by the pod's name; the zero value accepts
-	fates    map[string]evict.Fate   // by the pod's name; Stays where it is missing
-	unread   error                   // why pods cannot be read; nil when they can
-	budgets  map[string]evict.Budget // by name
-	hangs    time.Duration           // how long an answer takes
-	unlisted string                  // the pod that the watch does not list
+	answers  map[string]evict.Result  // by the pod's name; the zero value accepts
+	looks    map[string]evict.Outcome // by the pod's name; Unconfirmed where it is missing
+	unread   error                    // why pods cannot be read; nil when they can
+	budgets  map[string]evict.Budget  // by name
+	hangs    time.Duration            // how long an answer takes
+	unlisted string                   // the pod that the watch does not list
 }
 
 func newFake(change func(*fake)) *fake {
@@ -75,9 +76,9 @@ func (f *fake) Evict(ctx context.Context, r evict.Request) evict.Result {
 	return result
 }
 
-func (f *fake) Look(_ context.Context, r evict.Request) (evict.Fate, error) {
+func (f *fake) Look(_ context.Context, r evict.Request) (evict.Outcome, error) {
 	f.call("look " + r.Name)
-	return f.fates[r.Name], f.unread
+	return cmp.Or(f.looks[r.Name], evict.Unconfirmed), f.unread
 }
 
 func (f *fake) Budget(_ context.Context, _, name string) (evict.Budget, error) {

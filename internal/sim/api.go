@@ -107,21 +107,21 @@ func (n *Node) Budget(_ context.Context, namespace, name string) (evict.Budget, 
 }
 
 // Look implements [execute.Evictor].
-func (n *Node) Look(_ context.Context, r evict.Request) (evict.Fate, error) {
+func (n *Node) Look(_ context.Context, r evict.Request) (evict.Outcome, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.looks = append(n.looks, r.Name)
 	pod, there := n.pods[r.UID]
 	switch {
 	case n.unlooked != nil:
-		return evict.Stays, n.unlooked
+		return evict.Unconfirmed, n.unlooked
 	case n.fate != nil:
 		return n.fate(r)
 	case !there:
-		return evict.Ended, nil
+		return evict.Gone, nil
 	case pod.leaving != nil:
-		return evict.Leaving, nil
+		return r.Accepted(), nil
 	default:
-		return evict.Stays, nil
+		return evict.Unconfirmed, nil
 	}
 }

@@ -68,7 +68,7 @@ type Node struct {
 	answer      func(evict.Request) evict.Result                       // nil: every request is accepted
 	intercepts  func(evict.Request) func(context.Context) evict.Result // answers in its place, without mu; nil lets it through
 	unlooked    error                                                  // why a pod cannot be read again
-	fate        func(evict.Request) (evict.Fate, error)                // what reading a pod again tells
+	fate        func(evict.Request) (evict.Outcome, error)             // what reading a pod again tells
 	budgets     map[string]evict.Budget                                // by namespace/name
 	unbudgeted  error                                                  // why a budget cannot be read
 	evictions   []evict.Request                                        // all that were sent

@@ -278,7 +278,7 @@ func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 			n.After(20*time.Second, func() { delete(n.pods, r.UID) })
 			return lost(r)
 		}
-		n.fate = func(evict.Request) (evict.Fate, error) { return evict.Ended, nil }
+		n.fate = func(evict.Request) (evict.Outcome, error) { return evict.Gone, nil }
 		n.hides("hog", func() bool { return len(n.evictions) == 0 })
 		n.limit(1, 0)
 		n.evicts(10*time.Second, "hog")

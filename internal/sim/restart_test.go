@@ -366,9 +366,9 @@ func (k *killable) Evict(ctx context.Context, r evict.Request) evict.Result {
 	return result
 }
 
-func (k *killable) Look(ctx context.Context, r evict.Request) (evict.Fate, error) {
+func (k *killable) Look(ctx context.Context, r evict.Request) (evict.Outcome, error) {
 	if k.alive(); k.removed(r.UID) {
-		return evict.Ended, nil
+		return evict.Gone, nil
 	}
 	return k.Node.Look(ctx, r)
 }

@@ -75,12 +75,12 @@ func (e *Evictor) send(ctx context.Context, r Request) error {
 func (e *Evictor) confirm(ctx context.Context, r Request, doubtful Result, mayBeDone bool) Result {
 	ctx, cancel := context.WithTimeout(ctx, LookTimeout)
 	defer cancel()
-	fate, err := e.Look(ctx, r)
+	seen, err := e.Look(ctx, r)
 	switch {
-	case err != nil || fate == Stays:
+	case err != nil || seen == Unconfirmed:
 		doubtful.Stays = err == nil
 		return doubtful
-	case !r.DryRun && (fate == Leaving || mayBeDone):
+	case !r.DryRun && (seen != Gone || mayBeDone):
 		doubtful.Outcome = r.Accepted()
 	default:
 		doubtful.Outcome = Gone // not by this request
@@ -92,9 +92,10 @@ func (e *Evictor) confirm(ctx context.Context, r Request, doubtful Result, mayBe
 // metadataAlone requests an object without its spec and status: a pod's environment may hold secrets.
 const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// Look reads the pod of a request from the API server and returns its fate. With an error
-// the fate is unknown.
-func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
+// Look reads the pod of a request from the API server. The outcome is accepted where the pod is terminating, whatever
+// the cause, and within the grace period of a request to shorten it; it is Gone where the pod does not exist, or
+// another one has its name, and otherwise Unconfirmed. With an error it is unknown.
+func (e *Evictor) Look(ctx context.Context, r Request) (Outcome, error) {
 	var pod metav1.PartialObjectMetadata
 	err := withTokenReadAgain(func() error {
 		response := e.client.Get().Namespace(r.Namespace).Resource(kindPods).Name(r.Name).
@@ -107,15 +108,15 @@ func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 	})
 	switch s, _ := statusOf(err); {
 	case IsNotFound(err) && isPod(&s):
-		return Ended, nil
+		return Gone, nil
 	case err != nil:
-		return Stays, fmt.Errorf("reading the pod again: %w", err)
+		return Unconfirmed, fmt.Errorf("reading the pod again: %w", err)
 	case string(pod.UID) != r.UID:
-		return Ended, nil
+		return Gone, nil
 	case pod.DeletionTimestamp == nil || r.Shorten && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) > *r.GraceSeconds:
-		return Stays, nil
+		return Unconfirmed, nil
 	default:
-		return Leaving, nil
+		return r.Accepted(), nil
 	}
 }
 

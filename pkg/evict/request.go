@@ -76,18 +76,3 @@ type Result struct {
 // webhook keeps its requests back. Otherwise no further request is sent in this tick: a victim is in flight, or
 // the next decision measures what a pod that is gone still holds.
 func (r *Result) TriesNext() bool { return r.PodAlone || r.Outcome.Refused() }
-
-// Fate is the state of a pod by a fresh read.
-type Fate uint8
-
-// The fates.
-const (
-	// Stays: the pod exists and is not terminating, or its grace period is longer than a
-	// request to shorten it named.
-	Stays Fate = iota
-	// Leaving: the pod is terminating, whatever the cause, and within the grace period of a
-	// request to shorten it.
-	Leaving
-	// Ended: the pod does not exist, or another pod has its name.
-	Ended
-)
