@@ -372,19 +372,20 @@ func TestUnits(t *testing.T) {
 		"0::/../../" + staticPod + "/cri-containerd-1.scope":                                      "pod",
 		"0::/../../../besteffort/" + podByFS + "/1":                                               "pod",
 		"9:cpu:/\n4:memory:/kubepods/" + podByFS + "/1\n1:name=systemd:/init.scope":               "pod",
-		"0::/":                                                "",
-		"0::/../cri-containerd-2.scope":                       "pod", // another container of its pod
-		"0::/../../../kubelet.service":                        "kubelet.service",
-		"0::/../../../..":                                     "",
-		"0::/init.scope":                                      "init.scope",
-		"0::/kubelet.slice/kubelet.service":                   "kubelet.service",
-		"0::/machine.slice/libpod-0123abcd.scope":             "libpod-0123abcd.scope",
-		"5:memory:/\n1:name=systemd:/system.slice/x.service":  "x.service", // without accounting of memory
-		"0::/user.slice/u.slice/session-3.scope":              "session-3.scope",
-		"0::/user.slice/user@1.service/app.slice/foo.service": "user@1.service",
-		"0::/docker/0123":                                     "0123",
-		"0::/../../system.slice/x.service (deleted)":          "x.service",
-		"0::/a\x1bb":                                          `a\x1bb`,
+		"0::/":                                                  "",
+		"0::/../cri-containerd-2.scope":                         "pod", // another container of its pod
+		"0::/../../../kubelet.service":                          "kubelet.service",
+		"0::/../../../..":                                       "",
+		"0::/init.scope":                                        "init.scope",
+		"0::/kubelet.slice/kubelet.service":                     "kubelet.service",
+		"0::/machine.slice/libpod-0123abcd.scope":               "libpod-0123abcd.scope",
+		"5:memory:/\n1:name=systemd:/system.slice/x.service":    "x.service", // without accounting of memory
+		"0::/user.slice/u.slice/session-3.scope":                "session-3.scope",
+		"0::/user.slice/user@1.service/app.slice/foo.service":   "user@1.service",
+		"0::/docker/0123":                                       "0123",
+		"0::/../../system.slice/x.service (deleted)":            "x.service",
+		"5:memory:/user\n1:name=systemd:/a/x.service (deleted)": "x.service",
+		"0::/a\x1bb":                                            `a\x1bb`,
 	} {
 		unit, inPod, err := unitOf(content + "\n")
 		if inPod {
