@@ -108,7 +108,7 @@ func (p policy) check(ctx context.Context, in *Inputs) Result {
 		return ok("in force: it refused a dry run that it must refuse")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "): // RBAC's words: User … cannot create resource …
 		return ok("not needed: RBAC refuses what it confines")
-	case missingPod(err) != "":
+	case isMissing(err, ""):
 		return p.untried(fmt.Errorf("%w: the pod of another node that was tried has just ended", errNothingToTry))
 	default:
 		return p.untried(err)
@@ -129,20 +129,12 @@ func (p policy) untried(why error) Result {
 // pod, its budgets and its UID, in this order: so a policy that is in force refuses also what could not be
 // evicted, and without it the request ends at one of these.
 func ends(err error) bool {
-	return missingPod(err) == noPod || apierrors.IsConflict(err) || apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) ||
+	return isMissing(err, noPod) || apierrors.IsConflict(err) || apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget")
 }
 
-// missingPod returns the name of the pod that the API server says does not exist; "" where it says
-// something else. That a namespace does not exist it says before it asks the policies.
-func missingPod(err error) string {
-	var answer apierrors.APIStatus
-	if !evict.IsNotFound(err) || !errors.As(err, &answer) {
-		return ""
-	}
-	details := answer.Status().Details
-	if details == nil || details.Kind != "pods" {
-		return ""
-	}
-	return details.Name
+// isMissing reports whether the API server says that the pod does not exist; "" is any pod. That a namespace does not
+// exist it says before it asks the policies.
+func isMissing(err error, pod string) bool {
+	return evict.IsNotFound(err) && strings.HasPrefix(err.Error(), `pods "`+pod)
 }
