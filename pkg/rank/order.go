@@ -73,7 +73,11 @@ type Ranking struct {
 func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	entries := make([]Entry, len(pods))
 	for i := range pods {
-		entries[i] = newEntry(resource, &pods[i], &rules)
+		p, e := &pods[i], &entries[i]
+		e.Pod, e.Resource, e.Protection = p, resource, rules.Protects(p)
+		if p.Sampled {
+			e.Exceeds, e.Over = p.Usage > p.Request, p.Usage-p.Request
+		}
 	}
 	candidates := orderByQueues(resource, entries, rules.Queues) // pointers: an entry is too large to swap
 	count := len(candidates)
@@ -84,15 +88,6 @@ func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	ranking := Ranking{Resource: resource, Candidates: ordered[:count:count], Protected: ordered[count:]}
 	ranking.finish()
 	return ranking
-}
-
-func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
-	e := Entry{Pod: p, Resource: resource, Protection: rules.Protects(p)}
-	if p.Sampled {
-		e.Exceeds = p.Usage > p.Request
-		e.Over = p.Usage - p.Request
-	}
-	return e
 }
 
 // entriesOf returns the candidates, or the protected pods.

@@ -102,13 +102,9 @@ func (e *Entry) seenBy(l *level) int32 {
 		if at.queue.Fence {
 			priority = 0
 		}
-		priority = saturated(int64(priority) + int64(at.queue.Offset))
+		priority = int32(max(math.MinInt32, min(math.MaxInt32, int64(priority)+int64(at.queue.Offset))))
 	}
 	return priority
-}
-
-func saturated(n int64) int32 {
-	return int32(max(math.MinInt32, min(math.MaxInt32, n)))
 }
 
 // shelter returns which queue, this or one above, uses less than its guarantee; nil where none does.
