@@ -126,6 +126,9 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 			t.Errorf("%s: %d %s", page, code, text)
 		}
 	}
+	if code, text := r.page("/"); code != http.StatusOK || text != "The pages:\n/debug/status\n/livez\n/metrics\n/readyz\n" {
+		t.Errorf("/: %d %s", code, text)
+	}
 	if _, text := r.page("/metrics"); !strings.Contains(text, "evictd_config_last_reload_successful 0") || !strings.Contains(text, "evictd_dry_run 1") {
 		t.Errorf("/metrics:\n%s", text)
 	}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,9 +39,9 @@ type Server struct {
 	listener net.Listener
 }
 
-// Listen returns a server of these pages, by their patterns as of [http.ServeMux]. It has opened its port, so that one
-// that is taken is known before anything else has begun. Each page answers few requests at once, but for a [Probe],
-// which has its answer at once.
+// Listen returns a server of these pages, by their patterns as of [http.ServeMux], and of a list of them at "/". It has
+// opened its port, so that one that is taken is known before anything else has begun. Each page answers few requests at
+// once, but for a [Probe], which has its answer at once.
 func Listen(ctx context.Context, address string, pages map[string]http.Handler) (*Server, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
@@ -53,6 +55,10 @@ func Listen(ctx context.Context, address string, pages map[string]http.Handler) 
 		}
 		mux.Handle(pattern, page)
 	}
+	list := strings.ReplaceAll(strings.Join(slices.Sorted(maps.Keys(pages)), "\n"), "GET ", "")
+	mux.Handle("GET /{$}", limited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, "The pages:\n%s\n", list) // the reader has disconnected
+	})))
 	open := connections{by: map[string]int{}}
 	return &Server{&http.Server{
 		Handler: mux, MaxHeaderBytes: maxHeaderBytes, ConnState: open.changed,
