@@ -58,15 +58,19 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 			Namespace: namespace, Name: name, UID: name, Owner: owner, GraceSeconds: 30, Created: time.Unix(1, 0),
 		}}}
 	}
-	d := &status.Document{Configuration: config.Default(), Pods: []status.Pod{
+	d := &status.Document{NodeName: "worker-1", Time: time.Unix(1795140847, 0), Configuration: config.Default(), Pods: []status.Pod{
 		running("shop", "first-f58888868-ddbnx", "ReplicaSet/first-f58888868", 543*tenthMi, 10<<20),
 		running("shop", "second-65f665cb6d-b786q", "ReplicaSet/second-65f665cb6d", 53<<20, 100<<20),
 		running("evictd", "evictd-jtzhr", "DaemonSet/evictd", 142*tenthMi, 64<<20),
 	}}
 	d.Pods[2].Priority, d.Pods[2].Self = 2000001000, true
+	d.Signals = []status.Signal{{
+		Name: pressure.MemoryAvailable, State: pressure.Known.String(), Available: new(int64(1056) << 20), Capacity: new(int64(24064) << 20),
+		Thresholds: []status.Threshold{{Kind: "Hard", Line: new(int64(1203) << 20), Since: d.Time.Add(-time.Second), Holds: true}},
+	}}
 	d.Rank(pressure.MemoryAvailable)
 	var printed bytes.Buffer
-	if err := d.Ranking.WriteTable(&printed, false); err != nil {
+	if err := d.WriteRanking(&printed, pressure.MemoryAvailable, false); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(readDoc(t, "README.md"), printed.String()) {

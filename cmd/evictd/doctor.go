@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/evictd/evictd/internal/checks"
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -63,14 +62,13 @@ func writeResults(w io.Writer, format string, results []checks.Result) error {
 	if format == formatJSON {
 		return writeJSON(w, results)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "CHECK\tSTATE\tFOUND") // Flush returns the fault
+	rows := [][]string{{"CHECK", "STATE", "FOUND"}}
 	for i := range results {
 		r := &results[i]
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", r.Name, r.State, r.Found)
+		rows = append(rows, []string{r.Name, string(r.State), r.Found})
 		if r.State != checks.OK {
-			_, _ = fmt.Fprintf(table, "\t\tthen: %s\n\t\tdo:   %s\n", r.Follows, r.Do)
+			rows = append(rows, []string{"", "", "then:", r.Follows}, []string{"", "", "do:", r.Do})
 		}
 	}
-	return table.Flush()
+	return wording.Table(w, wording.Columns, rows)
 }

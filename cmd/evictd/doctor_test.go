@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"path/filepath"
@@ -333,6 +334,28 @@ func TestDoctorsTable(t *testing.T) {
 		if line := strings.Repeat(" ", len("token ")*(1-min(i, 1))) + lines[i]; !strings.HasPrefix(line[column:], beginning) {
 			t.Errorf("line %d: %q, want %q in column %d", i, lines[i], beginning, column)
 		}
+	}
+}
+
+// Texts are wrapped at 120 columns, below where they begin.
+func TestDoctorsTableFits(t *testing.T) {
+	t.Parallel()
+	var table bytes.Buffer
+	long := strings.Repeat("as long as texts are ", 20)
+	results := []checks.Result{
+		{Name: "right/list pods", State: checks.OK, Found: long},
+		{Name: "kubelet-thresholds/memory.available", State: checks.Missing, Found: long, Follows: long, Do: long},
+	}
+	if err := writeResults(&table, formatTable, results); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(table.String()) {
+		if len(line) > 121 || line[45] != ' ' {
+			t.Errorf("%q", line)
+		}
+	}
+	if all := strings.Join(strings.Fields(table.String()), " "); strings.Count(all, strings.TrimSpace(long)) != 4 || !strings.Contains(all, "then: as") || !strings.Contains(all, "do: as") {
+		t.Errorf("not all of it is there:\n%s", table.String())
 	}
 }
 

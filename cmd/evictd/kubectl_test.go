@@ -60,12 +60,13 @@ func newPlugin(t *testing.T) *plugin {
 	}
 	p := &plugin{t: t, script: script, dir: t.TempDir()}
 	printed := func(mode, pressure string) string {
-		return "NODE           worker\nEVICTD         v0.1.0 v0.1.0-3-gabcdef0\nMODE           " + mode + "\nPRESSURE       " + pressure +
+		return "worker at 2026-11-20T02:14:07Z: memory.available is 1.0Gi of 2.0Gi; its hard threshold is 0.1Gi\n" +
+			"EVICTD         v0.1.0 v0.1.0-3-gabcdef0\nMODE           " + mode + "\nPRESSURE       " + pressure +
 			"\nLAST EVICTION  1s ago shop/large\nLAST TICK      0s ago\n\nMODE  none\n"
 	}
 	for name, text := range map[string]string{
 		"kubectl": fakeKubectl, "timeout": fakeTimeout, "pods": fakePods,
-		"evictd-busy": printed("acts", "memory.available hard"), "evictd-calm": printed("dry run: --dry-run is set", "none"),
+		"evictd-busy": printed("acts", "memory.available\n               hard"), "evictd-calm": printed("dry run: --dry-run is set", "none"),
 	} {
 		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)

@@ -124,6 +124,9 @@ func (f *rankFlags) replaceConfiguration(d *status.Document) error {
 		}
 	}
 	d.Configuration = loaded
+	for i := range d.Signals {
+		d.Signals[i].Thresholds = nil // those of the other
+	}
 	return nil
 }
 
@@ -137,6 +140,6 @@ func (f *rankFlags) print(w io.Writer, d *status.Document) error {
 	case f.output == formatYAML:
 		return writeYAML(w, d.Ranking)
 	default:
-		return d.Ranking.WriteTable(w, f.output == formatWide)
+		return d.WriteRanking(w, f.signal, f.output == formatWide)
 	}
 }

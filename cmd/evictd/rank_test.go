@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/testing/golden"
@@ -55,6 +56,38 @@ func TestSavedDocumentIsRanked(t *testing.T) {
 			t.Parallel()
 			compare(t, "testdata/rank/"+name, ranked(t, append([]string{"--snapshot", example}, args...)...))
 		})
+	}
+}
+
+// The table begins with the node, the signal and its thresholds, and fits 120 columns. Without queues there are none
+// of theirs.
+func TestRankingForPeople(t *testing.T) {
+	t.Parallel()
+	for signal, want := range map[string]string{
+		"memory.available": "worker-1 at 2026-11-20T02:14:07Z: memory.available is 812.0Mi of 16.0Gi; its hard threshold is 819.2Mi\n\n" +
+			"THRESHOLD  LINE     MET                       MISSING\n" +
+			"hard       819.2Mi  since 02:14:05Z           7.2Mi\n" +
+			"soft       1.6Gi    in grace since 02:13:51Z  826.4Mi\n\nRANK  POD  ",
+		"nodefs.available":  "worker-1 at 2026-11-20T02:14:07Z: nodefs.available is 41.0Gi of 100.0Gi; its hard threshold is 12.0Gi\n\n",
+		"memory.stall":      "worker-1 at 2026-11-20T02:14:07Z: memory.stall is unknown\n\nRANK  POD  ",
+		"nodefs.inodesFree": "worker-1 at 2026-11-20T02:14:07Z: nodefs.inodesFree is 5999000 of 6553600 inodes; its hard threshold is 393216\n\n",
+	} {
+		for queues, args := range map[bool][]string{true: nil, false: {"--config", configFile(t, head)}} {
+			want := want
+			printed := ranked(t, append([]string{"--snapshot", example, "--signal", signal}, args...)...)
+			if !queues {
+				want, _, _ = strings.Cut(want, ";") // the document has not the other configuration's thresholds
+			}
+			if !strings.HasPrefix(printed, want) || !queues && strings.Contains(printed, "THRESHOLD") || strings.Contains(printed, "  QUEUE  ") != queues || strings.Contains(printed, "  EFFECTIVE  ") != queues ||
+				strings.Contains(printed, "  PRIORITY  ") == queues {
+				t.Errorf("%s, queues %t:\n%s", signal, queues, printed)
+			}
+			for line := range strings.Lines(printed) {
+				if utf8.RuneCountInString(line) > 121 {
+					t.Errorf("more than 120 columns: %s", line)
+				}
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package status_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +76,41 @@ func TestFullDocument(t *testing.T) {
 	if err := d.WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
+	for line := range strings.Lines(table.String()) {
+		if utf8.RuneCountInString(line) > 121 {
+			t.Errorf("more than 120 columns: %s", line)
+		}
+	}
 	golden.Compare(t, "testdata/full.txt", table.String(), *update, "go test ./internal/status -update")
+}
+
+// TestThresholds: whether each is met, and what is missing; what is not known is never a no.
+func TestThresholds(t *testing.T) {
+	t.Parallel()
+	met, line := time.Date(2026, 11, 20, 2, 14, 1, 0, time.UTC), int64(100<<20)
+	for want, signal := range map[string]status.Signal{
+		"hard 100.0Mi no -":                            {State: "Known", Available: new(int64(150 << 20)), Thresholds: []status.Threshold{{Kind: "Hard", Line: &line}}},
+		"hard 100.0Mi no, in 12s -":                    {State: "Known", Available: new(int64(150 << 20)), ForecastSeconds: new(12.4), Thresholds: []status.Threshold{{Kind: "Hard", Line: &line}}},
+		"soft 100.0Mi no -":                            {State: "Known", Available: new(int64(150 << 20)), ForecastSeconds: new(12.4), Thresholds: []status.Threshold{{Kind: "Soft", Line: &line}}},
+		"hard 100.0Mi since 02:14:01Z 60.0Mi":          {State: "Known", Available: new(int64(40 << 20)), Thresholds: []status.Threshold{{Kind: "Hard", Line: &line, Since: met, Holds: true}}},
+		"soft 100.0Mi in grace since 02:14:01Z 10.0Mi": {State: "Known", Available: new(int64(90 << 20)), Thresholds: []status.Threshold{{Kind: "Soft", Line: &line, Since: met}}},
+		"hard unknown|unknown no such file":            {State: "Unknown", Reason: "no such file", Thresholds: []status.Threshold{{Kind: "Hard"}}},
+		"hard unknown|unknown|unknown":                 {State: "Unknown", Thresholds: []status.Threshold{{Kind: "Hard", Since: met, Holds: true}}},
+		"hard absent|absent|absent":                    {State: "Absent", Thresholds: []status.Threshold{{Kind: "Hard"}}},
+	} {
+		d := full(t)
+		d.Signals = []status.Signal{signal}
+		d.Rank(pressure.MemoryAvailable)
+		var ranking, all bytes.Buffer
+		if err := errors.Join(d.WriteRanking(&ranking, pressure.MemoryAvailable, false), d.WriteTable(&all)); err != nil {
+			t.Fatal(err)
+		}
+		for _, printed := range []string{ranking.String(), all.String()} {
+			if !strings.Contains(strings.Join(strings.Fields(printed), " "), " "+strings.ReplaceAll(want, "|", " ")+" ") {
+				t.Errorf("not %q:\n%s", want, printed)
+			}
+		}
+	}
 }
 
 // TestWhatKeepsPods: what is in flight, what backs off and the limits of owners are in the ranking, each
@@ -219,7 +255,7 @@ func TestSummary(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, line := range strings.Split(table.String(), "\n")[3:7] {
+		for _, line := range strings.Split(table.String(), "\n")[2:6] {
 			got = append(got, strings.TrimSpace(line[len("LAST EVICTION"):]))
 		}
 		if diff := cmp.Diff(test.want, strings.Join(got, "|")); diff != "" {
@@ -394,6 +430,11 @@ func FuzzDocument(f *testing.F) {
 			again.Rank(signal)
 			if diff := cmp.Diff(d.Ranking, again.Ranking); diff != "" {
 				t.Errorf("%v, read back (-want +got):\n%s", signal, diff)
+			}
+			if d.Ranking != nil {
+				if err = d.WriteRanking(&bytes.Buffer{}, signal, false); err != nil {
+					t.Error(err)
+				}
 			}
 		}
 		if err = d.WriteTable(&bytes.Buffer{}); err != nil {

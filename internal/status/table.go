@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -30,36 +29,24 @@ func (r *rows) begin(entries int, header ...string) {
 	}
 }
 
-// write prints the rows; text from pods cannot break one.
-func (r *rows) write(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	for _, row := range *r {
-		for i := range row {
-			row[i] = wording.OneLine(row[i])
-		}
-		if _, err := fmt.Fprintln(table, strings.Join(row, "\t")); err != nil {
-			return fmt.Errorf("writing the table: %w", err)
-		}
-	}
-	return table.Flush()
-}
-
 // WriteTable prints the document for people: what `evictd status` prints. kubectl evictd reads its first lines.
 func (d *Document) WriteTable(w io.Writer) error {
+	s := d.signal(d.Short())
+	if len(s.Thresholds) == 0 && len(d.Signals) > 0 {
+		s = &d.Signals[0]
+	}
 	r := rows{
-		{"NODE", d.NodeName},
-		{"TIME", d.Time.UTC().Format(time.RFC3339)},
+		{d.headline(s)},
 		{"EVICTD", d.EvictdVersion + " " + d.Revision},
 		{"MODE", strings.TrimSuffix(d.mode()+": "+d.Enforcement.Why, ": ")},
 		{"PRESSURE", d.pressure()},
 		{"LAST EVICTION", d.lastEviction()},
 		{"LAST TICK", d.ago(d.LastTick)},
 	}
-	r.begin(len(d.Signals), "SIGNAL", "AVAILABLE", "CAPACITY", "THRESHOLDS")
+	r.begin(len(d.Signals), "SIGNAL", "AVAILABLE", "CAPACITY", "THRESHOLD", "LINE", "MET", "MISSING")
 	for i := range d.Signals {
-		s := &d.Signals[i]
-		state := strings.ToLower(s.State)
-		r.add(s.Name.String(), figure(s.Name, s.Available, state), figure(s.Name, s.Capacity, state), cmp.Or(s.Reason, s.lines()))
+		s, state := &d.Signals[i], strings.ToLower(d.Signals[i].State)
+		r.addThresholds(s, s.Name.String(), figure(s.Name, s.Available, state), figure(s.Name, s.Capacity, state))
 	}
 	r.begin(len(d.InFlight), "IN FLIGHT", "FOR", "PHASE", "SINCE", "DEADLINE", "FREES")
 	for i := range d.InFlight {
@@ -75,7 +62,39 @@ func (d *Document) WriteTable(w io.Writer) error {
 	for _, one := range last[:min(shown, len(last))] {
 		r.add(clock(one.Time), one.Verb, one.Signal+" "+strings.ToLower(one.Kind), cmp.Or(one.Victim, strings.Trim(one.Hold+": "+one.Detail, ": "), "-"))
 	}
-	return r.write(w)
+	return wording.Table(w, wording.Columns, r)
+}
+
+// headline says of the node what is available of a signal, and where its first line is.
+func (d *Document) headline(s *Signal) string {
+	is := strings.ToLower(s.State)
+	if s.Available != nil && s.Capacity != nil {
+		is = wording.Figure(s.Name, *s.Available) + " of " + wording.Amount(s.Name, *s.Capacity)
+	}
+	if len(s.Thresholds) > 0 {
+		is += "; its " + strings.ToLower(s.Thresholds[0].Kind) + " threshold is " + figure(s.Name, s.Thresholds[0].Line, unknown)
+	}
+	return fmt.Sprintf("%s at %s: %s is %s", d.NodeName, d.Time.UTC().Format(time.RFC3339), s.Name, is)
+}
+
+// addThresholds adds those of a signal, behind the cells that tell it from others: since when each is met, and what is
+// missing to its line or, where that is not known, why.
+func (r *rows) addThresholds(s *Signal, name ...string) {
+	for i := range s.Thresholds {
+		t, state := &s.Thresholds[i], strings.ToLower(s.State)
+		met, missing := "no", "-"
+		switch {
+		case s.Available == nil || t.Line == nil:
+			met, missing = state, cmp.Or(s.Reason, state)
+		case t.Since.IsZero() && t.Kind == "Hard" && s.ForecastSeconds != nil:
+			met = fmt.Sprintf("no, in %.0fs", *s.ForecastSeconds)
+		case !t.Since.IsZero():
+			met = map[bool]string{false: "in grace "}[t.Holds] + "since " + clock(t.Since)
+			missing = wording.Figure(s.Name, max(0, *t.Line-*s.Available))
+		}
+		r.add(append(name, strings.ToLower(t.Kind), figure(s.Name, t.Line, state), met, missing)...)
+		name = make([]string, len(name)) // once
+	}
 }
 
 // addNext adds the first of the ranking.
@@ -99,28 +118,6 @@ func figure(signal pressure.Signal, n *int64, none string) string {
 	return wording.Figure(signal, *n)
 }
 
-// lines are the thresholds, and where they stand.
-func (s *Signal) lines() string {
-	var lines []string
-	for _, t := range s.Thresholds {
-		text := strings.ToLower(t.Kind)
-		if t.Line != nil {
-			text += " " + wording.Figure(s.Name, *t.Line)
-		}
-		switch {
-		case t.Holds:
-			text += " holds, met since " + clock(t.Since)
-		case !t.Since.IsZero():
-			text += " in grace, met since " + clock(t.Since)
-		}
-		lines = append(lines, text)
-	}
-	if s.ForecastSeconds != nil && *s.ForecastSeconds > 0 {
-		lines = append(lines, fmt.Sprintf("hard in %.0fs", *s.ForecastSeconds))
-	}
-	return strings.Join(lines, ", ")
-}
-
 // addVictim adds a pod in flight, with what its end should still free.
 func (r *rows) addVictim(v *decide.Victim, now time.Time) {
 	phase, frees := string(v.Phase), "-"
@@ -135,12 +132,36 @@ func (r *rows) addVictim(v *decide.Victim, now time.Time) {
 	r.add(v.Key(), orDash(v.Signal), phase, clock(v.Accepted), clock(v.Deadline), frees)
 }
 
-// WriteTable prints the candidates in the order of eviction, then the protected pods: what `evictd rank`
-// prints. Wide adds UIDs, owners and both figures of memory.
-func (r *Ranking) WriteTable(w io.Writer, wide bool) error {
+// WriteRanking prints a signal with its thresholds, the candidates in the order of eviction and the protected pods: what
+// `evictd rank` prints. Wide adds the columns for which [wording.Columns] have no room, and the reasons in full.
+func (d *Document) WriteRanking(w io.Writer, signal pressure.Signal, wide bool) error {
+	s, queues := d.signal(signal), len(d.Configuration.Queues) > 0
+	r := rows{{d.headline(s)}}
+	r.begin(len(s.Thresholds), "THRESHOLD", "LINE", "MET", "MISSING")
+	r.addThresholds(s)
+	r.add()
+	hidden := map[string]bool{ // of two priorities not the one that counts in the queue
+		"UID": !wide, "OWNER": !wide, "EXCEEDS": !wide, "WORKING SET": !wide, "RECLAIM": !wide, "GRACE": !wide,
+		"QUEUE": !queues, "EFFECTIVE": !queues, "PRIORITY": !wide && queues,
+	}
+	table := d.Ranking.table(wide)
+	for _, row := range table {
+		var cells []string
+		for i, cell := range row {
+			if !hidden[table[0][i]] {
+				cells = append(cells, cell)
+			}
+		}
+		r.add(cells...)
+	}
+	return wording.Table(w, map[bool]int{false: wording.Columns}[wide], r)
+}
+
+// table has all columns of the ranking. All but wide leave out of the reasons the figures, which are columns.
+func (r *Ranking) table(wide bool) rows {
 	all := rows{{"RANK", "POD", "UID", "OWNER", "QUEUE", "EXCEEDS", "PRIORITY", "EFFECTIVE", "USAGE", "REQUEST", "OVER", "WORKING SET", "RECLAIM", "GRACE", "REASON"}}
 	for _, e := range slices.Concat(r.Candidates, r.Protected) {
-		position, exceeds := "-", "no"
+		position, exceeds, reason := "-", "no", e.Reason
 		of := func(n *int64) string { return figure(r.Signal, n, "-") }
 		if e.Rank > 0 {
 			position = strconv.Itoa(e.Rank)
@@ -148,17 +169,15 @@ func (r *Ranking) WriteTable(w io.Writer, wide bool) error {
 		if e.Exceeds {
 			exceeds = "yes"
 		}
+		if parts := strings.SplitN(e.Reason, "; ", 3); !wide && e.Rank > 0 {
+			reason = strings.TrimPrefix(strings.Join(parts[min(2, len(parts)):], ""), "ahead of the next by: ")
+		}
 		all.add(position, e.Namespace+"/"+e.Name, e.UID, orDash(e.Owner), orDash(e.Queue), exceeds,
 			strconv.FormatInt(int64(e.Priority), 10), strconv.FormatInt(int64(e.Effective), 10),
 			of(e.Usage), of(&e.Request), of(e.Over), of(e.WorkingSet), of(e.Reclaim),
-			strconv.FormatInt(e.Grace, 10)+"s", e.Reason)
+			strconv.FormatInt(e.Grace, 10)+"s", orDash(reason))
 	}
-	for i, row := range all {
-		if !wide {
-			all[i] = slices.Concat(row[:2], row[4:11], row[13:])
-		}
-	}
-	return all.write(w)
+	return all
 }
 
 // clock is a time of the day; a dash where it is not known.

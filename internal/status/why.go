@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -32,7 +33,7 @@ func (d *Document) WriteWhy(w io.Writer, signal pressure.Signal, key string) err
 	for next := max(1, at); next <= at+1 && next < len(order.Candidates); next++ {
 		r.compared(&all[next-1], &all[next])
 	}
-	return r.write(w)
+	return wording.Table(w, 0, r)
 }
 
 // say adds a sentence in a line of its own.

@@ -38,7 +38,8 @@ func TestRankShowsWhatIsRefusedAndIsRankedAgainFromASnapshot(t *testing.T) {
 	if again, _ := evictd(t.Context(), t, "rank", "--snapshot", file, "-o", "json"); again != text {
 		t.Errorf("from the snapshot:\n%s\nwant, as it was seen:\n%s", again, text)
 	}
-	if status, _ := evictd(t.Context(), t, "status", asking); !strings.Contains(status, "memory.available") || !strings.Contains(status, "PodDisruptionBudget guard") {
+	status, _ := evictd(t.Context(), t, "status", asking)
+	if unwrapped := strings.Join(strings.Fields(status), " "); !strings.Contains(unwrapped, "memory.available") || !strings.Contains(unwrapped, "PodDisruptionBudget guard") {
 		t.Errorf("status:\n%s", status)
 	}
 }

@@ -30,7 +30,7 @@ func TestKubectlPlugin(t *testing.T) {
 		want string
 	}{
 		{[]string{"nodes"}, `^NODE .*\n` + live.Name() + ` +(dry run|acts) .* ago +\S+\n$`},
-		{[]string{"rank", live.Name()}, `evictd/` + pod.Name + ` .*protected: Self`},
+		{[]string{"rank", live.Name()}, `(?s)evictd/` + pod.Name + ` .*protected: Self`},
 		{[]string{"why", "-n", node.Namespace, pod.Name}, pod.Name},
 		{[]string{"doctor", live.Name()}, `(?m)^kubepods +ok`},
 	} {
