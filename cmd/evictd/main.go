@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	_ "embed" // of the examples
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -50,15 +52,47 @@ func run(ctx context.Context, root *cobra.Command) int {
 // client-go keeps it for the whole process, so that only main may set it.
 func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 	root := &cobra.Command{
-		Use: "evictd", Short: "Evicts pods of a node under pressure, gently and early", SilenceUsage: true, RunE: group,
+		Use: "evictd", Short: "Evicts pods of a node under pressure, gently and early", Version: versionText(),
+		SilenceUsage: true, SuggestionsMinimumDistance: 2, RunE: group,
 	}
 	root.SetErrPrefix("evictd:")
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand())
+	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
-	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		completion.RunE = group
+	for _, cmd := range root.Commands() {
+		switch {
+		case cmd.Name() == "help":
+			cmd.RunE = printHelp // cobra's own succeeds with any word
+		case cmd.HasSubCommands():
+			cmd.RunE, cmd.Args, cmd.SuggestionsMinimumDistance = group, noSuchCommand, root.SuggestionsMinimumDistance
+		}
 	}
+	addExamples(root)
 	return root
+}
+
+// printHelp prints the help of the command that the arguments name.
+func printHelp(cmd *cobra.Command, args []string) error {
+	of, rest, _ := cmd.Root().Find(args) // what is left over is the error
+	if err := noSuchCommand(of, rest); err != nil {
+		return err
+	}
+	of.InitDefaultHelpFlag()
+	of.InitDefaultVersionFlag()
+	return of.Help()
+}
+
+// noSuchCommand refuses arguments, and suggests other commands as cobra does for the first word of a command line.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "see " + cmd.CommandPath() + " --help"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q for %q; %s", args[0], cmd.CommandPath(), hint)
 }
 
 // newCommand returns a command that takes no arguments, unless its caller changes that.
@@ -76,4 +110,22 @@ func newCommand(use, short string, run func(cmd *cobra.Command, args []string) e
 // group is a command that has only others: without one of them it is a mistake, and no call for help.
 func group(cmd *cobra.Command, _ []string) error {
 	return fmt.Errorf("name a command; %s --help lists them", cmd.CommandPath())
+}
+
+// examples are those of --help: of each command the lines that begin with it.
+//
+//go:embed examples.txt
+var examples string
+
+// addExamples adds them to a command and to those below it.
+func addExamples(cmd *cobra.Command) {
+	for line := range strings.Lines(examples) {
+		if strings.HasPrefix(line, cmd.CommandPath()+" ") {
+			cmd.Example += "  " + line
+		}
+	}
+	cmd.Example = strings.TrimSuffix(cmd.Example, "\n")
+	for _, below := range cmd.Commands() {
+		addExamples(below)
+	}
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
 	"github.com/evictd/evictd/internal/testing/golden"
@@ -52,6 +54,43 @@ func TestCalls(t *testing.T) {
 		}
 		return said
 	})
+}
+
+// `evictd --version` prints what `evictd version` does.
+func TestVersionFlag(t *testing.T) {
+	t.Parallel()
+	code, flag, _ := call(t, "--version")
+	_, command, _ := call(t, "version")
+	if code != exitFine || flag != command || !strings.HasPrefix(flag, "evictd devel (") {
+		t.Errorf("exit %d, %q, and the command prints %q", code, flag, command)
+	}
+}
+
+// The help of each command, by --help and by `evictd help`, has examples, and they have no flag that is not there.
+func TestEachCommandHasExamples(t *testing.T) {
+	t.Parallel()
+	root := newRootCommand(func(klog.Logger) {})
+	commands := []*cobra.Command{root}
+	for i := 0; i < len(commands); i++ {
+		cmd := commands[i]
+		commands = append(commands, cmd.Commands()...)
+		words := strings.Fields(cmd.CommandPath())[1:]
+		code, printed, _ := call(t, append(slices.Clone(words), "--help")...)
+		_, same, _ := call(t, append([]string{"help"}, words...)...)
+		if code != exitFine || !strings.Contains(printed, "\nExamples:\n  ") || same != printed {
+			t.Errorf("%s --help: exit %d\n%s\nand help prints\n%s", cmd.CommandPath(), code, printed, same)
+		}
+		for example := range strings.Lines(cmd.Example) {
+			words := strings.Fields(example)
+			of, rest, err := root.Find(words[1:])
+			if words[0] == "evictd" && (err != nil || of.ParseFlags(rest) != nil) {
+				t.Errorf("%s: %q is not as evictd reads it", cmd.CommandPath(), example)
+			}
+		}
+	}
+	if len(commands) < 15 {
+		t.Errorf("only %d commands", len(commands))
+	}
 }
 
 const kubeconfigHead = "apiVersion: v1\nkind: Config\n"

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,18 +21,19 @@ type buildInfo struct {
 	Platform  string `json:"platform"`
 }
 
+// versionText is what `evictd --version` prints.
+func versionText() string {
+	source := strings.TrimPrefix(revision+", ", ", ") // "" where it is not known
+	return fmt.Sprintf("evictd %s (%s%s, %s/%s)", version, source, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func newVersionCommand() *cobra.Command {
 	var output string
 	cmd := newCommand("version", "Print the version", func(cmd *cobra.Command, _ []string) error {
-		b := buildInfo{version, revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 		if output == formatJSON {
-			return writeJSON(cmd.OutOrStdout(), b)
+			return writeJSON(cmd.OutOrStdout(), buildInfo{version, revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
 		}
-		source := ""
-		if b.Revision != "" {
-			source = b.Revision + ", "
-		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "evictd %s (%s%s, %s)\n", b.Version, source, b.GoVersion, b.Platform)
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText())
 		return err
 	})
 	addChoice(cmd, &output, "output", "o", "text", formatJSON)
