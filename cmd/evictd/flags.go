@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,7 +29,7 @@ func (f *runFlags) add(cmd *cobra.Command, needsFile bool) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "the configuration file")
 	flags.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"), "the node's name in the API; $NODE_NAME when left out")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "a kubeconfig; in-cluster credentials when left out")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "a kubeconfig; when left out $KUBECONFIG, else the pod's credentials, else ~/.kube/config")
 	flags.StringVar(&f.kubepods, "kubepods-cgroup", "", "the pods' cgroup, relative to the cgroup mount; looked for when left out")
 	flags.StringVar(&f.hostRoot, "host-root", "", "a directory below which the host's /proc, /sys/fs/cgroup and /var/lib are mounted")
 	flags.StringVar(&f.kubeletConfig, "kubelet-config", "", "the kubelet's configuration on the host, a file or a directory of drop-ins; looked for when left out")
@@ -65,37 +66,47 @@ func (f *runFlags) notThere(err error) error {
 		"/proc, /sys/fs/cgroup, /var/lib/kubelet and the directory of its images are mounted below it", err, f.kubepods, f.hostRoot)
 }
 
-// newClients makes the clients for the API server with the credentials that the flags name: the kubeconfig's,
-// otherwise the pod's own. Purpose is added to the user agent of their requests.
+// newClients makes the clients for the API server. Purpose is added to the user agent of their requests.
 func newClients(f *runFlags, purpose string) (made *apiclient.Clients, err error) {
-	origin, fix := "the pod's service account", "outside of a pod name a --kubeconfig; a pod must not set automountServiceAccountToken to false"
-	var base *rest.Config
-	if f.kubeconfig == "" {
-		base, err = rest.InClusterConfig()
-	} else {
-		origin, fix = "--kubeconfig "+f.kubeconfig, "name a file that kubectl can use"
-		base, err = readKubeconfig(f.kubeconfig)
-	}
+	base, origin, err := credentials(f.kubeconfig, rest.InClusterConfig)
 	if err == nil {
 		base.UserAgent = "evictd/" + version + purpose
 		made, err = apiclient.New(base)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w; %s", origin, err, fix)
+		return nil, fmt.Errorf("reading %s: %w; name a file that kubectl can use", origin, err)
 	}
 	return made, nil
 }
 
-// readKubeconfig does what clientcmd.BuildConfigFromFlags does, but never looks elsewhere
-// for what the file lacks: client-go's own text suggests variables that evictd does not read.
-func readKubeconfig(path string) (*rest.Config, error) {
-	file, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: path}).Load()
-	if err != nil {
-		return nil, err
+// credentials returns those of the kubeconfig that --kubeconfig or $KUBECONFIG names, else those of the pod, else those
+// of ~/.kube/config; and what they are read from, for an error. It reads kubeconfigs as kubectl does.
+func credentials(named string, ofPod func() (*rest.Config, error)) (c *rest.Config, origin string, err error) {
+	var missing, noPod error
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, rules.MigrationRules = named, nil // which would write a file of the user's
+	rules.WarnIfAllMissing, rules.Warner = true, func(files error) { missing = files }
+	switch origin = "--kubeconfig " + named; {
+	case named != "":
+	case os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "":
+		origin = "$KUBECONFIG"
+	default:
+		if c, noPod = ofPod(); noPod == nil {
+			return c, "the pod's service account", nil
+		}
+		origin = "~/.kube/config"
 	}
-	c, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
+	file, err := rules.Load()
+	if missing != nil && noPod != nil {
+		origin, missing = "the credentials for the API server", fmt.Errorf("--kubeconfig and $KUBECONFIG name no file, there is no "+
+			"~/.kube/config, and no service account of a pod (%w), which must not set automountServiceAccountToken to false", noPod)
+	}
+	if err = cmp.Or(err, missing); err != nil {
+		return nil, origin, err
+	}
+	c, err = clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("its current-context %q leads to no server", file.CurrentContext)
+		err = fmt.Errorf("its current-context %q leads to no server", file.CurrentContext)
 	}
-	return c, err
+	return c, origin, err
 }

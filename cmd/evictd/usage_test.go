@@ -31,7 +31,7 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // follows is the content of $FILE. A wrong call ends with exit code 2 and says
 // what is wrong.
 func TestCalls(t *testing.T) {
-	for _, name := range []string{"NODE_NAME", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"} { // as outside a cluster
+	for _, name := range []string{"NODE_NAME", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"} { // as outside a cluster
 		t.Setenv(name, "")
 	}
 	golden.Sections(t, "testdata/calls.txt", *update, "go test ./cmd/evictd -update", func(name, content string) []string {
