@@ -32,6 +32,69 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// In the pod no command needs a flag: what is left out is read from its variable. A document that is ranked again has
+// its own configuration.
+func TestFlagsAreReadFromTheEnvironment(t *testing.T) {
+	address, queries := listening(t)
+	t.Setenv("EVICTD_HTTP_BIND_ADDRESS", address)
+	t.Setenv("EVICTD_CONFIG", "/none.yaml")
+	t.Setenv("EVICTD_OUTPUT", "") // as one that is not set
+	for _, args := range [][]string{{"status"}, {"rank"}, {"rank", "--snapshot", example}} {
+		code, stdout, stderr := call(t, args...)
+		if code != exitFine || stderr != "" || args[0] == "rank" && stdout != readFile(t, "testdata/rank/table.txt") {
+			t.Errorf("%q: exit %d, %s%s", args, code, stdout, stderr)
+		}
+	}
+	if len(*queries) != 2 {
+		t.Errorf("asked %q, want two times", *queries)
+	}
+	t.Setenv("EVICTD_SIGNAL", "nodefs.available")
+	if _, stdout, _ := call(t, "rank", "--signal", "memory.available"); stdout != readFile(t, "testdata/rank/table.txt") {
+		t.Errorf("a flag does not precede its variable:\n%s", stdout)
+	}
+}
+
+// The doctor needs none either.
+func TestDoctorReadsTheEnvironment(t *testing.T) {
+	p := newPatient(t)
+	for name, value := range map[string]string{
+		"NODE_NAME": "node-1", "EVICTD_HOST_ROOT": p.root, "EVICTD_CONFIG": p.config, "EVICTD_STATE_DIR": p.stateDir,
+		"EVICTD_KUBECONFIG": kubeconfigFor(t, p.api.url),
+	} {
+		t.Setenv(name, value)
+	}
+	if code, stdout, stderr := call(t, "doctor"); code != exitFine || stderr != "" {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// A wrong value is reported with the name of its variable.
+func TestFaultWrongVariableIsNamed(t *testing.T) {
+	run := []string{"run", "--node-name=n", "--config=" + configFile(t, memoryOnly)}
+	for _, test := range []struct {
+		name, value string
+		args        []string
+		code        int
+		want        string
+	}{
+		{"EVICTD_LOG_LEVEL", "loud", run, exitUsage, `$EVICTD_LOG_LEVEL is "loud": write one of info, debug, warn, error`},
+		{"EVICTD_DRY_RUN", "maybe", run, exitUsage, `$EVICTD_DRY_RUN is "maybe": `},
+		{"EVICTD_SIGNAL", "memory", []string{"rank"}, exitUsage, `$EVICTD_SIGNAL is "memory": unknown signal "memory"`},
+		{"EVICTD_CONFIG", "/none.yaml", run[:2], exitFault, "loading $EVICTD_CONFIG /none.yaml: "},
+		{"EVICTD_KUBECONFIG", "/none", run, exitFault, "reading $EVICTD_KUBECONFIG /none: "},
+		{"EVICTD_HOST_ROOT", "/none", append(run, "--kubeconfig", kubeconfigFor(t, refusing())), exitFault, `check --kubepods-cgroup "", which is relative to the cgroup mount, and $EVICTD_HOST_ROOT "/none"`},
+		{"EVICTD_HTTP_BIND_ADDRESS", "127.0.0.1:1", []string{"status"}, exitFault, "by $EVICTD_HTTP_BIND_ADDRESS"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv(test.name, test.value)
+			code, stdout, stderr := call(t, test.args...)
+			if code != test.code || stdout != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit %d, %s%s; want %d and one line with %q", code, stdout, stderr, test.code, test.want)
+			}
+		})
+	}
+}
+
 // The kubeconfig that is named comes first, then the pod's credentials, then the kubeconfig that kubectl would use.
 func TestCredentials(t *testing.T) {
 	usual := clientcmd.RecommendedHomeFile

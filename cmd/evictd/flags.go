@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -22,6 +24,24 @@ type runFlags struct {
 
 	dryRun                       bool
 	address, logLevel, logFormat string
+}
+
+// fromEnvironment gives each flag that is left out the value of its variable: --x-y has that of $EVICTD_X_Y, and stays
+// left out for the rules about others. It returns what names those variables in an error in place of the flags.
+func fromEnvironment(flags *pflag.FlagSet) (words *strings.Replacer, err error) {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "EVICTD_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value := os.Getenv(name)
+		if f.Changed || value == "" || err != nil {
+			return
+		}
+		names = append(names, "--"+f.Name, "$"+name)
+		if err = f.Value.Set(value); err != nil {
+			err = fmt.Errorf("$%s is %q: %w", name, value, err)
+		}
+	})
+	return strings.NewReplacer(names...), err
 }
 
 // add adds the flags that say where things are. The node is to be named, and the configuration where it is needed.

@@ -27,7 +27,6 @@ case "$*" in
 *forbidden*) echo 'Error from server (Forbidden): pods is forbidden' >&2; exit 1 ;;
 *"get pods"*) grep -- "$(expr "$*" : '.*spec.nodeName=\([^ ]*\)')" "$FAKE/pods" || true ;;
 *"get pod "*nodeName*) echo worker-1 ;;
-*"get pod "*args*) echo 'run --config=/etc/evictd/evictd.yaml --host-root=/host --http-bind-address=:9464' ;;
 *"config view"*) echo shop ;;
 *evictd-down*) echo 'evictd: asking evictd at :9464: connection refused' >&2; echo 'command terminated with exit code 1' >&2; exit 1 ;;
 *usage*) echo 'command terminated with exit code 2' >&2; exit 2 ;;
@@ -113,7 +112,7 @@ worker-2  dry run  none                   1s ago shop/large  0s ago     v0.1.0
 	}
 }
 
-// The other commands run in the pod of the node's agent: with its flags, its output and its exit code.
+// The other commands run in the pod of the node's agent: in its environment, with its output and its exit code.
 func TestPluginRunsInTheAgentsPod(t *testing.T) {
 	t.Parallel()
 	p := newPlugin(t)
@@ -128,7 +127,7 @@ func TestPluginRunsInTheAgentsPod(t *testing.T) {
 		{[]string{"why", "web"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd rank --why=shop/web\n"},
 		{[]string{"why", "other/web", "--evictd-namespace", "ns", "--signal=pid.available"}, 0, "ran exec -n ns evictd-busy -c evictd -- /evictd rank --why=other/web --signal=pid.available\n"},
 		{[]string{"why", "-n", "other", "web"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd rank --why=other/web\n"},
-		{[]string{"doctor", "worker-1", "-o", "json"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd doctor --node-name=worker-1 --config=/etc/evictd/evictd.yaml --host-root=/host -o=json\n"},
+		{[]string{"doctor", "worker-1", "-o", "json"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd doctor -o=json\n"},
 		{[]string{"rank", "worker-4"}, 1, "evictd: node worker-4: pod evictd/evictd-new does not run: ImagePullBackOff\n"},
 		{[]string{"rank", "worker-9"}, 1, "evictd: node worker-9 has no pod of a DaemonSet with the labels app.kubernetes.io/name=evictd in namespace evictd, or there is no such node\n"},
 		{[]string{"nodes", "-n", "forbidden"}, 1, "Error from server (Forbidden): pods is forbidden\n"},

@@ -97,14 +97,21 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 
 // newCommand returns a command that takes no arguments, unless its caller changes that.
 func newCommand(use, short string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, args []string) error {
+	var words *strings.Replacer
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
+	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		words, err = fromEnvironment(cmd.Flags())
+		return err
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
 		if err == nil {
 			return nil
 		}
 		cmd.SilenceErrors = errors.Is(err, errReported)
-		return fault{err}
-	}}
+		return fault{errors.New(words.Replace(err.Error()))}
+	}
+	return cmd
 }
 
 // group is a command that has only others: without one of them it is a mistake, and no call for help.

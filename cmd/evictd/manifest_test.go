@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -95,14 +96,33 @@ func TestShippedManifestConfigurationIsADryRunAndValid(t *testing.T) {
 	}
 }
 
-func TestShippedManifestArgumentsParse(t *testing.T) {
-	t.Parallel()
+// Each setting is there once, as a variable that `evictd run` and the other commands in the pod read.
+func TestShippedManifestHandsItsSettingsOn(t *testing.T) {
 	container := readShipped(t).daemonSet.Spec.Template.Spec.Containers[0]
-	if container.Args[0] != "run" {
-		t.Fatalf("arguments %v", container.Args)
+	for _, v := range container.Env {
+		if v.ValueFrom == nil {
+			t.Setenv(v.Name, v.Value)
+		}
 	}
-	if err := newRunCommand(nil).ParseFlags(container.Args[1:]); err != nil {
-		t.Error(err)
+	run := newRunCommand(nil)
+	if _, err := fromEnvironment(run.Flags()); err != nil || !slices.Equal(container.Args, []string{"run"}) {
+		t.Errorf("arguments %q: %v", container.Args, err)
+	}
+	known := map[string]string{}
+	run.Flags().VisitAll(func(f *pflag.Flag) {
+		known["EVICTD_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))] = f.Value.String()
+	})
+	for _, v := range container.Env {
+		if strings.HasPrefix(v.Name, "EVICTD_") && known[v.Name] != v.Value {
+			t.Errorf("%s is no flag of evictd run", v.Name)
+		}
+	}
+	for name, mounted := range map[string]string{"EVICTD_CONFIG": "/etc/evictd", "EVICTD_HOST_ROOT": "/host/proc", "EVICTD_STATE_DIR": "/var/lib/evictd"} {
+		if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return m.MountPath == mounted && (strings.HasPrefix(known[name], mounted) || known[name]+"/proc" == mounted)
+		}) {
+			t.Errorf("%s is %q, and %s is not mounted for it", name, known[name], mounted)
+		}
 	}
 }
 

@@ -40,6 +40,7 @@ func newRankCommand() *cobra.Command {
 	f.StringVar(&flags.save, "save", "", "write evictd's document to a new `file`; - writes it to stdout instead of the ranking")
 	f.StringVar(&flags.snapshot, "snapshot", "", "rank a saved document, without a cluster; - reads it from stdin")
 	f.StringVar(&flags.config, "config", "", "with --snapshot, rank by this configuration `file`")
+	f.Lookup("config").Changed = true // not by $EVICTD_CONFIG, which is the agent's: a document has its own
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "http-bind-address")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "save")
 	cmd.MarkFlagsMutuallyExclusive("why", "output")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -44,15 +43,11 @@ func newStatusCommand() *cobra.Command {
 
 // addAddress adds the flag for the address of the evictd that a command asks.
 func addAddress(cmd *cobra.Command, address *string) {
-	const usage = "where evictd serves its pages; that of the container's evictd when left out, else " + defaultAddress
-	cmd.Flags().StringVar(address, "http-bind-address", "", usage)
+	cmd.Flags().StringVar(address, "http-bind-address", defaultAddress, "where evictd serves its pages")
 }
 
 // askStatus asks the running evictd for its document, with the pods' disk use or without.
 func askStatus(ctx context.Context, address string, disk bool) (*status.Document, error) {
-	if address == "" {
-		address = addressOf("/proc/1/cmdline")
-	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	d, err := fetch(ctx, "http://"+address+"/debug/status?disk="+strconv.FormatBool(disk))
@@ -82,16 +77,4 @@ func fetch(ctx context.Context, page string) (*status.Document, error) {
 		return nil, err
 	}
 	return nil, fmt.Errorf("it answers %d: %s", response.StatusCode, wording.OneLine(strings.TrimSpace(string(text))))
-}
-
-// addressOf returns --http-bind-address of the command line in a file, as the manifests write it; the default
-// where that has none. In evictd's container the first process is `evictd run`.
-func addressOf(commandLine string) string {
-	text, _ := os.ReadFile(commandLine) //nolint:gosec // a constant; a process without one is another program
-	for word := range strings.SplitSeq(string(text), "\x00") {
-		if address, is := strings.CutPrefix(word, "--http-bind-address="); is {
-			return address
-		}
-	}
-	return defaultAddress
 }

@@ -90,21 +90,3 @@ func TestCommandsWithoutAnAnswer(t *testing.T) {
 		}
 	}
 }
-
-// The address is that of the container's evictd, as its command line has it, and is reached from inside.
-func TestAddressOfTheContainersEvictd(t *testing.T) {
-	t.Parallel()
-	for line, want := range map[string]string{
-		"/evictd\x00run\x00--config=c\x00--http-bind-address=127.0.0.1:9000\x00--dry-run\x00": "127.0.0.1:9000",
-		"/evictd\x00run\x00--config\x00c\x00":                                                 ":9464",
-		"/sbin/init\x00":                                                                      ":9464",
-		"":                                                                                    ":9464",
-	} {
-		if got := addressOf(writeFile(t, "cmdline", line)); got != want {
-			t.Errorf("%q: %s, want %s", line, got, want)
-		}
-	}
-	if got := addressOf(filepath.Join(t.TempDir(), "none")); got != defaultAddress {
-		t.Errorf("without a file: %s", got)
-	}
-}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "rewrite the changes in testdata/values.yaml")
@@ -69,6 +71,18 @@ func TestEachValueHasARow(t *testing.T) {
 	for leaf, is := range missing {
 		if is {
 			t.Errorf("value %s has no row in %s", leaf, rowsFile)
+		}
+	}
+}
+
+// The address of the pages may be $(HOST_IP): Kubernetes expands a variable that is above in the list.
+func TestAddressMayBeTheNodes(t *testing.T) {
+	t.Parallel()
+	for name, all := range map[string]Objects{"chart": Render(t, Namespace, "").Objects, "deploy": Kustomize(t, "resources: [DEPLOY]")} {
+		text, err := yaml.Marshal(all["DaemonSet evictd/evictd"])
+		above, _, found := strings.Cut(string(text), "name: EVICTD_HTTP_BIND_ADDRESS\n")
+		if err != nil || !found || !strings.Contains(above, "name: HOST_IP\n") {
+			t.Errorf("%s: HOST_IP is not above it: %v\n%s", name, err, text)
 		}
 	}
 }

@@ -59,20 +59,16 @@ spec:
   validationActions: [Deny]
 {{- end }}
 
+{{- /* Which of extraArgs `evictd doctor` needs too: they are variables, which every command in the pod reads. */}}
+{{- define "evictd.argsOfDoctor" -}}^--(kubeconfig|kubepods-cgroup)={{- end }}
+
 {{- /* The arguments of `evictd run`. */}}
 {{- define "evictd.args" -}}
 - run
-- --config=/etc/evictd/evictd.yaml
-- --host-root=/host
-- --http-bind-address={{ .Values.http.address }}:{{ .Values.http.port }}
-{{- if .Values.state.enabled }}
-- --state-dir=/var/lib/evictd
+{{- range .Values.extraArgs }}
+{{- if not (regexMatch (include "evictd.argsOfDoctor" $) .) }}
+- {{ . | quote }}
 {{- end }}
-{{- if .Values.kubeletConfig.enabled }}
-- --kubelet-config=/kubelet-config.yaml
-{{- end }}
-{{- with .Values.extraArgs }}
-{{ toYaml . }}
 {{- end }}
 {{- end }}
 

@@ -12,24 +12,6 @@
 {{- end }}
 {{- end }}
 
-{{- /* The arguments of `evictd doctor`: those of `evictd run` that say where things are. */}}
-{{- define "evictd.doctorArgs" -}}
-- doctor
-- --config=/etc/evictd/evictd.yaml
-- --host-root=/host
-{{- if .Values.state.enabled }}
-- --state-dir=/var/lib/evictd
-{{- end }}
-{{- if .Values.kubeletConfig.enabled }}
-- --kubelet-config=/kubelet-config.yaml
-{{- end }}
-{{- range .Values.extraArgs }}
-{{- if hasPrefix "--kubepods-cgroup=" . }}
-- {{ . | quote }}
-{{- end }}
-{{- end }}
-{{- end }}
-
 {{- define "evictd.podSecurityContext" -}}
 runAsNonRoot: true
 runAsUser: 64535
@@ -63,6 +45,27 @@ capabilities:
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
 - name: POD_UID
   valueFrom: {fieldRef: {fieldPath: metadata.uid}}
+{{- /* A flag --x-y that is left out is read from EVICTD_X_Y. http.address may have $(HOST_IP), of above. */}}
+- name: EVICTD_CONFIG
+  value: /etc/evictd/evictd.yaml
+- name: EVICTD_HOST_ROOT
+  value: /host
+- name: EVICTD_HTTP_BIND_ADDRESS
+  value: {{ printf "%s:%v" .Values.http.address .Values.http.port | quote }}
+{{- if .Values.state.enabled }}
+- name: EVICTD_STATE_DIR
+  value: /var/lib/evictd
+{{- end }}
+{{- if .Values.kubeletConfig.enabled }}
+- name: EVICTD_KUBELET_CONFIG
+  value: /kubelet-config.yaml
+{{- end }}
+{{- range .Values.extraArgs }}
+{{- if regexMatch (include "evictd.argsOfDoctor" $) . }}
+- name: EVICTD_{{ . | trimPrefix "--" | splitList "=" | first | replace "-" "_" | upper }}
+  value: {{ . | splitList "=" | rest | join "=" | quote }}
+{{- end }}
+{{- end }}
 - name: GOMEMLIMIT
   value: {{ .Values.goMemoryLimit | quote }}
 - name: GOMAXPROCS
