@@ -12,7 +12,6 @@ import (
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/checks"
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/measure"
@@ -115,11 +114,7 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 		Acting:       func() acting.State { return d.acting.Of(c.DryRun, d.flags.dryRun) },
 		ImageReclaim: measure.ImageReclaim{Hard: hard, Collection: kubelet.ImageCollection},
 		Pacing:       pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
-		Limits: cooldown.Limits{
-			PerMinute:       int(c.Limits.EvictionsPerMinute),
-			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
-			SoftJitter:      c.Limits.SoftJitter.Duration,
-		},
+		Limits:       c.Limits,
 	}
 	if unknown == nil {
 		policy.KubeletHard = hard

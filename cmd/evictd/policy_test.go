@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 )
 
@@ -23,7 +22,7 @@ taintNode: soft
 		t.Fatal(err)
 	}
 	policy := (&daemon{flags: &runFlags{}}).policyOf(c)
-	if policy.Limits != (cooldown.Limits{PerMinute: 7, PerOwnerPerHour: 8, SoftJitter: 3 * time.Second}) {
+	if policy.Limits != (config.Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: config.Duration{Duration: 3 * time.Second}}) {
 		t.Errorf("limits %+v", policy.Limits)
 	}
 	if policy.OverdueGrace != 45 {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
@@ -119,7 +120,7 @@ func newBenchAgent(tb testing.TB, n *benchNode, change ...func(*Options)) *Agent
 				WithinRequests: decide.WithinRequestsNever,
 			},
 			Pacing: pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
-			Limits: cooldown.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30},
+			Limits: config.Limits{EvictionsPerMinute: 1 << 30, PerOwnerPerHour: 1 << 30},
 			Acting: func() acting.State { return acting.State{Reason: acting.Configured} },
 		},
 		Remembered: &State{}, Sampler: n, Pods: n, Measure: measure.Options{Cgroups: n, Fault: func(string, error) {}}, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/acting"
-	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
@@ -106,8 +106,9 @@ type Policy struct {
 	Transition time.Duration
 	// Pacing bounds the time between two samples.
 	Pacing pressure.Pacing
-	// Limits bounds how many pods may be evicted in a time.
-	Limits cooldown.Limits
+	// Limits bounds how many pods may be evicted in a time: the last guard against a wrong threshold or a
+	// workload that always comes back. A limit of 0 is none.
+	Limits config.Limits
 	// Acting returns whether the agent acts: what it says replaces DryRun. It must be set.
 	Acting func() acting.State
 	// ImageReclaim is when the kubelet removes images that no pod uses, see docs/adr/0010.

@@ -4,21 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
 )
-
-// Limits bounds how many pods may be evicted in a time: the last guard against a wrong
-// threshold or a workload that always comes back.
-type Limits struct {
-	// PerMinute is the most evictions on the node in any minute; 0 means no limit.
-	PerMinute int
-	// PerOwnerPerHour is the most evictions of one owner's pods on the node in any
-	// hour; 0 means no limit.
-	PerOwnerPerHour int
-	// SoftJitter is the longest that the first soft eviction of an incident waits at
-	// random; 0 is off. See docs/adr/0021-soft-jitter.md.
-	SoftJitter time.Duration
-}
 
 // Accepted is an eviction that counts against the limits for an hour.
 type Accepted struct {
@@ -30,8 +18,8 @@ type Accepted struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// SetLimits changes the limits and keeps what was counted.
-func (t *Tracker) SetLimits(limits Limits) { t.limits = limits }
+// SetLimits changes the limits and keeps what was counted. A limit of 0 is none.
+func (t *Tracker) SetLimits(limits config.Limits) { t.limits = limits }
 
 // Accept counts an accepted eviction of a pod of the owner, or a simulated one.
 func (t *Tracker) Accept(owner string, dryRun bool, now time.Time) {
@@ -47,8 +35,8 @@ func (t *Tracker) ForgetDryRuns() {
 
 // Node returns why no pod of the node may be evicted for now: the limit a minute.
 func (t *Tracker) Node(now time.Time) (decide.Wait, bool) {
-	n, until := t.within(time.Minute, t.limits.PerMinute, now, func(*Accepted) bool { return true })
-	return waits(until, now, "%d evictions in the last minute, limits.evictionsPerMinute is %d", n, t.limits.PerMinute)
+	n, until := t.within(time.Minute, t.limits.EvictionsPerMinute, now, func(*Accepted) bool { return true })
+	return waits(until, now, "%d evictions in the last minute, limits.evictionsPerMinute is %d", n, t.limits.EvictionsPerMinute)
 }
 
 // Owner returns why no pod of an owner, by the UID of the controller, may be evicted for now: the limit
@@ -63,7 +51,7 @@ func (t *Tracker) Owner(owner string, now time.Time) (decide.Wait, bool) {
 
 // within returns how many of the evictions are younger than the window, and until when they
 // are as many as the limit; the zero time when they are not, or the limit is 0.
-func (t *Tracker) within(window time.Duration, limit int, now time.Time, counts func(*Accepted) bool) (n int, until time.Time) {
+func (t *Tracker) within(window time.Duration, limit int32, now time.Time, counts func(*Accepted) bool) (n int, until time.Time) {
 	for _, a := range slices.Backward(t.known.Accepted) {
 		if now.Sub(a.At) >= window {
 			break
@@ -71,7 +59,7 @@ func (t *Tracker) within(window time.Duration, limit int, now time.Time, counts 
 		if !counts(&a) {
 			continue
 		}
-		if n++; limit > 0 && n >= limit && until.IsZero() {
+		if n++; limit > 0 && n >= int(limit) && until.IsZero() {
 			until = a.At.Add(window)
 		}
 	}

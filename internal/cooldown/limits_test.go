@@ -3,6 +3,8 @@ package cooldown
 import (
 	"testing"
 	"time"
+
+	"github.com/evictd/evictd/internal/config"
 )
 
 // nodeLimit and ownerLimit return one sentence when a limit is reached.
@@ -18,7 +20,7 @@ func ownerLimit(t *Tracker, owner string, now time.Time) string {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	l := New(Limits{PerMinute: 2, PerOwnerPerHour: 3}, noJitter)
+	l := New(config.Limits{EvictionsPerMinute: 2, PerOwnerPerHour: 3}, noJitter)
 	l.Accept("web", false, at(0))
 	if reached := nodeLimit(l, at(time.Second)); reached != "" {
 		t.Errorf("one of two: %s", reached)
@@ -44,7 +46,7 @@ func TestLimits(t *testing.T) {
 
 func TestLimitsForgetDryRuns(t *testing.T) {
 	t.Parallel()
-	l := New(Limits{PerMinute: 2, PerOwnerPerHour: 2}, noJitter)
+	l := New(config.Limits{EvictionsPerMinute: 2, PerOwnerPerHour: 2}, noJitter)
 	l.Accept("web", true, at(0))
 	l.Accept("web", false, at(0))
 	if nodeLimit(l, at(1)) == "" || ownerLimit(l, "web", at(1)) == "" {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
@@ -59,7 +60,7 @@ func TestPodsOfABudgetRestTogether(t *testing.T) {
 	t.Parallel()
 	web := blocked("web")
 	backoff := play(
-		t, New(Limits{}, noJitter),
+		t, New(config.Limits{}, noJitter),
 		step{0, "a", web, "a"}, // three refusals of one decision are one
 		step{0, "b", web, "ab"},
 		step{0, "c", web, "abc"},
@@ -95,7 +96,7 @@ func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	t.Parallel()
 	unready := podOf("a")
 	unready.Ready = false
-	backoff := play(t, New(Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "b", blocked("web"), "ab"})
+	backoff := play(t, New(config.Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "b", blocked("web"), "ab"})
 	if w, waits := backoff.refusal(unready, at(1)); waits || w.PDB != "" {
 		t.Error("a pod that is not ready any more rests with the ready ones")
 	}
@@ -115,9 +116,9 @@ func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 // What a pod waits for is forgotten with the pod, and that its budget refused is not.
 func TestAPodThatHasGoneWaitsForNothing(t *testing.T) {
 	t.Parallel()
-	backoff := play(t, New(Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "c", evict.Result{Outcome: evict.Denied}, "ac"})
+	backoff := play(t, New(config.Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "c", evict.Result{Outcome: evict.Denied}, "ac"})
 	for present, want := range map[bool]int{true: 3, false: 1} {
-		next := New(Limits{}, noJitter)
+		next := New(config.Limits{}, noJitter)
 		next.Restore(backoff.Export(), at(0))
 		next.Waiting(at(time.Second), func(string) bool { return present })
 		if got := next.Export().Waits; len(got) != want {
@@ -129,7 +130,7 @@ func TestAPodThatHasGoneWaitsForNothing(t *testing.T) {
 // What waits no more is forgotten ten minutes later.
 func TestRefusalsAreForgotten(t *testing.T) {
 	t.Parallel()
-	backoff := play(t, New(Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "c", evict.Result{Outcome: evict.Denied}, "ac"})
+	backoff := play(t, New(config.Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "c", evict.Result{Outcome: evict.Denied}, "ac"})
 	for _, test := range []struct {
 		after time.Duration
 		want  int
@@ -145,7 +146,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 	t.Parallel()
 	web, now := blocked("web"), time.Duration(0)
-	backoff := New(Limits{}, noJitter)
+	backoff := New(config.Limits{}, noJitter)
 	for range 6 { // 10, 20, 40, 80, 160 s, 5 min
 		note(backoff, podOf("a"), web, at(now))
 		now += 5 * time.Minute
@@ -161,7 +162,7 @@ func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	t.Parallel()
 	doubtful, unread := evict.Result{Outcome: evict.Unconfirmed, Stays: true}, evict.Result{Outcome: evict.Unconfirmed}
-	backoff := play(t, New(Limits{}, noJitter), step{0, "a", doubtful, ""}, step{0, "a", doubtful, ""})
+	backoff := play(t, New(config.Limits{}, noJitter), step{0, "a", doubtful, ""}, step{0, "a", doubtful, ""})
 	backoff.Observe(&decide.Report{Unread: true}, at(0))
 	play(
 		t, backoff,
@@ -196,7 +197,7 @@ func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 		{evict.BudgetPending, time.Hour, []time.Duration{32 * time.Second, 32 * time.Second}},
 		{evict.Misconfigured, 0, []time.Duration{time.Minute}},
 	} {
-		backoff, now := New(Limits{}, noJitter), at(0)
+		backoff, now := New(config.Limits{}, noJitter), at(0)
 		for i, want := range test.want {
 			note(backoff, podOf("a"), evict.Result{Outcome: test.outcome, RetryAfter: test.retry}, now)
 			if last, waits := backoff.refusal(podOf("a"), now.Add(want-1)); !waits || last.Why != test.outcome {
@@ -216,7 +217,7 @@ func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 func TestBackoffOfTheServer(t *testing.T) {
 	t.Parallel()
 	const longest, none = 32 * time.Second, -time.Hour
-	backoff, throttled := New(Limits{}, noJitter), func(retry time.Duration) evict.Result {
+	backoff, throttled := New(config.Limits{}, noJitter), func(retry time.Duration) evict.Result {
 		return evict.Result{Outcome: evict.Throttled, RetryAfter: retry}
 	}
 	for _, test := range []struct {
@@ -245,7 +246,7 @@ func TestBackoffOfTheServer(t *testing.T) {
 
 func TestBackoffStretchesAtRandom(t *testing.T) {
 	t.Parallel()
-	backoff := New(Limits{}, func() float64 { return 0.5 })
+	backoff := New(config.Limits{}, func() float64 { return 0.5 })
 	note(backoff, podOf("a"), evict.Result{Outcome: evict.BlockedByBudget}, at(0))
 	if _, waits := backoff.refusal(podOf("a"), at(10900*time.Millisecond)); !waits {
 		t.Error("no jitter was added to 10 s")
@@ -257,7 +258,7 @@ func TestBackoffStretchesAtRandom(t *testing.T) {
 
 func TestBackoffRemembersTheBudget(t *testing.T) {
 	t.Parallel()
-	backoff := New(Limits{}, noJitter)
+	backoff := New(config.Limits{}, noJitter)
 	note(backoff, podOf("a"), evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}, at(0))
 	note(backoff, podOf("b"), evict.Result{Outcome: evict.Denied}, at(0))
 	a, _ := backoff.refusal(podOf("a"), at(0))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -16,7 +17,7 @@ import (
 )
 
 func newTracker() *Tracker {
-	limits := Limits{PerMinute: 6, PerOwnerPerHour: 5, SoftJitter: time.Minute}
+	limits := config.Limits{EvictionsPerMinute: 6, PerOwnerPerHour: 5, SoftJitter: config.Duration{Duration: time.Minute}}
 	return New(limits, noJitter)
 }
 

@@ -11,6 +11,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
@@ -67,12 +68,12 @@ type State struct {
 // Tracker remembers what waits. It is not safe for concurrent use.
 type Tracker struct {
 	known  State
-	limits Limits
+	limits config.Limits
 	random func() float64
 }
 
-// New returns a tracker that remembers nothing. Random returns numbers in [0,1).
-func New(limits Limits, random func() float64) *Tracker {
+// New returns a tracker that remembers nothing; a limit of 0 is none. Random returns numbers in [0,1).
+func New(limits config.Limits, random func() float64) *Tracker {
 	return &Tracker{limits: limits, random: random, known: State{Waits: map[string]Wait{}}}
 }
 
@@ -182,8 +183,8 @@ func (t *Tracker) Jitter(s *decide.Situation) (decide.Wait, bool) {
 		return decide.Wait{}, false
 	}
 	_, _ = id.Write([]byte(s.Incident)) // it never fails
-	part := time.Duration(float64(t.limits.SoftJitter) * float64(id.Sum32()) / math.MaxUint32)
+	part := time.Duration(float64(t.limits.SoftJitter.Duration) * float64(id.Sum32()) / math.MaxUint32)
 	until := s.Began.Add(p.Threshold.Grace + part)
 	return waits(until, now, "another %v of a random part of limits.softJitter, %v",
-		until.Sub(now).Round(100*time.Millisecond), t.limits.SoftJitter)
+		until.Sub(now).Round(100*time.Millisecond), t.limits.SoftJitter.Duration)
 }

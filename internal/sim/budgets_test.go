@@ -169,7 +169,7 @@ func TestBestEffortForADisk(t *testing.T) {
 func TestBestEffortBooksItsVictim(t *testing.T) {
 	type variant struct {
 		dryRun bool
-		limit  int
+		limit  int32
 		hold   decide.Hold
 	}
 	stories(t, map[string]variant{

@@ -534,7 +534,7 @@ const softGrace = 30 * time.Second
 // much more.
 func (n *world) jittery(longest time.Duration) {
 	n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false, softGrace)
-	n.policy.Limits.SoftJitter = longest
+	n.policy.Limits.SoftJitter.Duration = longest
 }
 
 // jitter returns the part that the first soft eviction of an incident waits, which begins so long after the start.
@@ -558,7 +558,7 @@ func TestSoftJitter(t *testing.T) {
 	}
 	stories(t, map[string]variant{
 		"a part of it": {func(*world) {}, once, true},
-		"switched off": {func(n *world) { n.policy.Limits.SoftJitter = 0 }, at(softGrace), false},
+		"switched off": {func(n *world) { n.policy.Limits.SoftJitter.Duration = 0 }, at(softGrace), false},
 		"only the first of a pressure waits": {func(n *world) {
 			n.pod("first").memory, n.pod("second").memory = 40*Mebi, 30*Mebi
 			n.host += 240 * Mebi

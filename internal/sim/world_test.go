@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
@@ -309,8 +310,8 @@ func (n *world) line(amount int64) { n.policy.Thresholds[0].Quantity = mebi(amou
 func mebi(amount int64) pressure.Quantity { return pressure.Absolute(amount * Mebi) }
 
 // limit is so many evictions of any pod in a minute, and of an owner's in an hour; 0 is no limit.
-func (n *world) limit(perMinute, perOwner int) {
-	n.policy.Limits = cooldown.Limits{PerMinute: perMinute, PerOwnerPerHour: perOwner}
+func (n *world) limit(perMinute, perOwner int32) {
+	n.policy.Limits = config.Limits{EvictionsPerMinute: perMinute, PerOwnerPerHour: perOwner}
 }
 
 // Changes of a pod.
