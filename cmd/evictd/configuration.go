@@ -102,7 +102,7 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 			Thresholds:      c.Thresholds(),
 			MemoryAvailable: c.MemoryAvailable,
 			Rules:           c.Rules(),
-			WithinRequests:  decide.WithinRequests(c.Protect.WithinRequests),
+			WithinRequests:  c.Protect.WithinRequests,
 			SoftGrace:       int64(c.EvictionMaxPodGracePeriod),
 			HardGrace:       int64(c.EvictionHardPodGracePeriod),
 			OverdueGrace:    int64(c.EvictionOverdueGracePeriod),

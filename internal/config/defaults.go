@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -55,7 +56,7 @@ func Default() *EvictdConfiguration {
 			Annotations:     AnnotationsSoft,
 			PriorityAtLeast: rank.SystemCriticalPriority,
 			Namespaces:      []string{"kube-system"},
-			WithinRequests:  WithinRequestsUntilExhaustion,
+			WithinRequests:  decide.WithinRequestsUntilExhaustion,
 		},
 		Limits: Limits{
 			EvictionsPerMinute: 6, PerOwnerPerHour: 5,

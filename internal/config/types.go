@@ -13,6 +13,7 @@ package config
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -168,7 +169,7 @@ type Protect struct {
 	// [almost exhausted](ranking.md#pods-within-their-requests). `always`: they are never candidates.
 	// `never`: they are candidates after the pods that use more than they requested, as in the kubelet.
 	// Unset means `untilExhaustion`.
-	WithinRequests WithinRequests `json:"withinRequests"`
+	WithinRequests decide.WithinRequests `json:"withinRequests"`
 }
 
 // Queue is one priority queue: it orders its own pods, and shows its parent the priorities that its
@@ -240,8 +241,6 @@ type (
 	DisruptionBudgets string
 	// StallType is what counts as a stall.
 	StallType string
-	// WithinRequests is when a pod within its request is a candidate.
-	WithinRequests string
 	// DiskSource is a source of the pods' disk use.
 	DiskSource string
 	// TaintNode is which taints the node carries, and when.
@@ -257,10 +256,6 @@ const (
 
 	StallSome StallType = "some"
 	StallFull StallType = "full"
-
-	WithinRequestsUntilExhaustion WithinRequests = "untilExhaustion"
-	WithinRequestsAlways          WithinRequests = "always"
-	WithinRequestsNever           WithinRequests = "never"
 
 	DiskSummary DiskSource = "summary"
 	DiskNode    DiskSource = "node"

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -67,7 +68,7 @@ func (f *faults) protect(path *field.Path, p *Protect) {
 				"must be the name of a namespace, without patterns: "+strings.Join(wrong, "; "))
 		}
 	}
-	oneOf(f, path.Child("withinRequests"), p.WithinRequests, WithinRequestsAlways, WithinRequestsNever, WithinRequestsUntilExhaustion)
+	oneOf(f, path.Child("withinRequests"), p.WithinRequests, decide.WithinRequestsAlways, decide.WithinRequestsNever, decide.WithinRequestsUntilExhaustion)
 	f.selector(path.Child("podSelector"), &p.PodSelector)
 }
 

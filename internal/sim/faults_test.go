@@ -475,7 +475,7 @@ func (n *world) documents(disk bool, after ...time.Duration) (all []*status.Docu
 	n.start()
 	defer n.background()()
 	c := config.Default()
-	c.Protect.WithinRequests = config.WithinRequestsNever
+	c.Protect.WithinRequests = decide.WithinRequestsNever
 	for _, wait := range after {
 		time.Sleep(wait)
 		d, err := n.agent.Status(n.t.Context(), disk)

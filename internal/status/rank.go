@@ -63,7 +63,7 @@ func (d *Document) order(signal pressure.Signal, hard bool) (rank.Ranking, error
 	}
 	rules := d.Configuration.Rules()
 	order := rank.Order(decide.RankedBy(signal), d.facts(signal), rules)
-	decide.WithinRequests(d.Configuration.Protect.WithinRequests).Withhold(&order, d.runsOut(signal))
+	d.Configuration.Protect.WithinRequests.Withhold(&order, d.runsOut(signal))
 	if !hard {
 		rules.Spare(&order, d.Time)
 	}
