@@ -135,8 +135,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-a.options.Acting: // the tick asks
 		case done := <-a.executor.Reports():
 			a.takeReport(done)
-		case reading := <-a.measurer.Measured():
-			a.measurer.Observe(reading)
+		case take := <-a.measurer.Measured():
+			take()
 			a.documents.last = nil
 		case <-wake:
 			if rest := a.policy.Pacing.Min - time.Since(ticked); rest > 0 {

@@ -76,7 +76,7 @@ func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide
 func (a *Agent) measure(ctx context.Context, s *decide.Situation) {
 	s.Uses = a.measurer.Uses(ctx, s)
 	a.victims.Measured(s)
-	s.Images = a.measurer.Images(s)
+	s.Images = a.measurer.Images(ctx, s)
 	p := &s.Pressure
 	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, func() int64 { return a.options.KubeletGap(p.SampleTime) })
 }

@@ -19,7 +19,9 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	}
 	ended := a.updateVictims(ctx, started)
 	sample, verdict := a.look()
-	a.follow(ctx, sample, verdict)
+	a.wantTaints(verdict)
+	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.victims.Simulated)
+	a.victims.Observe(sample, a.incidents.Any())
 	next := a.pacer.Next(sample)
 	if a.planned != nil {
 		a.cancelWhenOutdated(ctx, sample, verdict)
@@ -65,17 +67,6 @@ func (a *Agent) look() (*pressure.Sample, *pressure.Verdict) {
 	}
 	a.options.Recorder.Sample(&seen, &verdict)
 	return sample, &verdict
-}
-
-// follow lets all that follows the node's readings see this one.
-func (a *Agent) follow(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
-	a.wantTaints(verdict)
-	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.victims.Simulated)
-	a.victims.Observe(sample, a.incidents.Any())
-	for i := range verdict.Pressures {
-		p := &verdict.Pressures[i]
-		a.measurer.FollowImages(ctx, p, a.incidents.ID(p), a.options.Pods.List)
-	}
 }
 
 // wantTaints says which taints the node should carry.

@@ -128,14 +128,6 @@ func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) *Inciden
 	return nil
 }
 
-// ID returns the ID of the open incident that a pressure belongs to; "" when there is none.
-func (t *Tracker) ID(p *pressure.Pressure) string {
-	if i := t.of(p.Threshold.Signal, p.Observed); i != nil {
-		return i.ID
-	}
-	return ""
-}
-
 // Warn calls tell for a pressure's open incident, until it has returned true once in that incident. It returns
 // whether it did now.
 func (t *Tracker) Warn(p *pressure.Pressure, tell func() bool) (told bool) {

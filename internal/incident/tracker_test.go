@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -111,9 +112,13 @@ func TestIncidentGoesOn(t *testing.T) {
 	}
 }
 
-// about returns a pressure of a signal on a device.
-func about(signal pressure.Signal, device uint64) *pressure.Pressure {
-	return &pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}, Observed: pressure.Observation{Device: device}}
+// idOf returns the ID of the open incident of a signal on a device; "" where there is none.
+func idOf(tracker *Tracker, signal pressure.Signal, device uint64) string {
+	s := decide.Situation{Pressure: pressure.Pressure{
+		Threshold: pressure.Threshold{Signal: signal}, Observed: pressure.Observation{Device: device},
+	}}
+	tracker.Into(&s)
+	return s.Incident
 }
 
 // It is tried to warn until that was done, once for an incident, also after a restart.
@@ -145,7 +150,7 @@ func TestIncidentEnds(t *testing.T) {
 	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
 	tracker.Observe(n.after(time.Second, reading{pressure.MemoryAvailable: 40}), thresholds(), transition)
 	for _, dryRun := range []bool{true, false} { // the real one replaces the simulated one
-		tracker.Add(tracker.ID(about(pressure.MemoryAvailable, 0)), Victim{Pod: "shop/a", UID: "a", DryRun: dryRun})
+		tracker.Add(idOf(tracker, pressure.MemoryAvailable, 0), Victim{Pod: "shop/a", UID: "a", DryRun: dryRun})
 	}
 	if _, ended := tracker.Observe(n.after(transition-time.Millisecond, nil), thresholds(), transition); len(ended) > 0 {
 		t.Errorf("ended before the transition period was over: %+v", ended)
@@ -187,13 +192,13 @@ func TestIncidentIsOfOneDevice(t *testing.T) {
 			}
 			restarted := calm()
 			restarted.Restore(tracker.Open(), n.at)
-			node, image := tracker.ID(about(pressure.NodeFSAvailable, test.node)), tracker.ID(about(pressure.ImageFSAvailable, test.image))
+			node, image := idOf(tracker, pressure.NodeFSAvailable, test.node), idOf(tracker, pressure.ImageFSAvailable, test.image)
 			for _, of := range []*Tracker{tracker, restarted} {
 				began, ended := of.Observe(n.after(time.Hour, reading{pressure.NodeFSAvailable: unknown, pressure.ImageFSAvailable: unknown}), thresholds(), transition)
-				if unread := of.ID(about(pressure.NodeFSAvailable, 0)); unread != node || len(began) > 0 || len(ended) > 1 {
+				if unread := idOf(of, pressure.NodeFSAvailable, 0); unread != node || len(began) > 0 || len(ended) > 1 {
 					t.Errorf("unread it is of incident %q, want %q; began %+v, ended %+v", unread, node, began, ended)
 				}
-				if unread := of.ID(about(pressure.ImageFSAvailable, 0)); of == tracker && unread != image {
+				if unread := idOf(of, pressure.ImageFSAvailable, 0); of == tracker && unread != image {
 					t.Errorf("unread it is of incident %q, want %q", unread, image)
 				}
 			}
@@ -222,7 +227,7 @@ func TestRestoredIncidentGoesOn(t *testing.T) {
 	if began, _ := restarted.Observe(n.after(time.Minute, low), thresholds(), transition); len(began) > 0 {
 		t.Errorf("began anew: %+v", began)
 	}
-	if diff := cmp.Diff(before.ID(about(pressure.MemoryAvailable, 0)), restarted.ID(about(pressure.MemoryAvailable, 0))); diff != "" {
+	if diff := cmp.Diff(idOf(before, pressure.MemoryAvailable, 0), idOf(restarted, pressure.MemoryAvailable, 0)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -237,12 +242,12 @@ func TestIncidentProperties(t *testing.T) {
 		for range 300 {
 			available := random.Int64N(400)
 			sample := n.after(time.Duration(random.IntN(120))*time.Second, reading{pressure.MemoryAvailable: available})
-			was := tracker.ID(about(pressure.MemoryAvailable, 0))
+			was := idOf(tracker, pressure.MemoryAvailable, 0)
 			if available < 200 || was != "" && available < 220 {
 				short = sample.Time
 			}
 			tracker.Observe(sample, thresholds()[:2], transition)
-			id, open := tracker.ID(about(pressure.MemoryAvailable, 0)), tracker.Open()
+			id, open := idOf(tracker, pressure.MemoryAvailable, 0), tracker.Open()
 			if want := !short.IsZero() && (sample.Time.Equal(short) || sample.Time.Sub(short) < transition); want != (id != "") {
 				t.Fatalf("seed %d: open is %v %v after the last shortage", seed, id != "", sample.Time.Sub(short))
 			}

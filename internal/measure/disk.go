@@ -14,37 +14,24 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// DiskReading is one measurement of the pods' disk use, by the UIDs of their cgroups.
-type DiskReading = Reading[map[string]usage.DiskUse]
-
-// Measured returns the channel of the requested measurements of the disks; each of them goes to
-// [Measurer.Observe].
-func (m *Measurer) Measured() <-chan DiskReading { return m.measured }
-
-// Observe takes a measurement of the disks.
-func (m *Measurer) Observe(reading DiskReading) {
-	m.disk, m.measuring = reading, false
-	if reading.Err != nil {
-		m.options.Fault(SourceDisk, reading.Err)
-	}
-}
-
-// LastDisk returns the last measurement of the disks; the zero value before the first.
-func (m *Measurer) LastDisk() DiskReading { return m.disk }
+// LastDisk returns the last measurement of the pods' disk use, by the UIDs of their cgroups; the zero value before the
+// first.
+func (m *Measurer) LastDisk() Reading[map[string]usage.DiskUse] { return m.disk.last }
 
 // disks returns what the last measurement says, where it serves the decision. Unless it is new it requests
 // another one.
 func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses {
-	p, every, serves := &s.Pressure, decide.DiskEvery, s.DiskServes(m.disk.At)
+	p, every, last := &s.Pressure, decide.DiskEvery, &m.disk.last
+	serves := s.DiskServes(last.At)
 	if !serves {
 		every = 0
 	}
 	m.RefreshDisk(ctx, p.SampleTime, s.Pods, every)
-	if !serves || m.disk.Err != nil {
-		return &decide.Uses{Requested: m.disk.At, Err: m.disk.Err}
+	if !serves || last.Err != nil {
+		return &decide.Uses{Requested: last.At, Err: last.Err}
 	}
-	uses := DiskUses(p, s.Pods, m.disk.Figures, s.Required())
-	uses.Requested = m.disk.At
+	uses := DiskUses(p, s.Pods, last.Figures, s.Required())
+	uses.Requested = last.At
 	return uses
 }
 
@@ -77,16 +64,13 @@ func latest(at time.Time) time.Time {
 // RefreshDisk requests a measurement of the disks when the last one is as old as every, or older, and none is
 // under way.
 func (m *Measurer) RefreshDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod, every time.Duration) {
-	if !m.measuring && now.Sub(m.disk.At) >= every {
-		m.measuring = true
-		ask(ctx, now, decide.DiskTimeout, pods, m.options.Disk.Measure, m.measured)
-	}
+	m.disk.ask(ctx, m, now, every, pods, m.options.Disk.Measure)
 }
 
 // LastOnDisk returns what the end of the pod with that cgroup should free of the disks by the last
 // measurement, however old; nothing where it was not measured.
 func (m *Measurer) LastOnDisk(cgroupUID string) pressure.Amounts {
-	u := m.disk.Figures[cgroupUID]
+	u := m.disk.last.Figures[cgroupUID]
 	return diskExpected(&u)
 }
 

@@ -36,15 +36,11 @@ type ImageReclaim struct {
 	Collection pressure.Quantity
 }
 
-// imageCount is what is known of the images. The zero value knows nothing.
+// imageCount is what is known of the images.
 type imageCount struct {
-	readings chan Reading[UnusedImages] // holds one
-	pending  bool
-	asked    time.Time
-	err      error                 // of the newest answer
-	known    Reading[UnusedImages] // the newest that is no error
-	below    [pressure.SignalCount]belowLine
-	reclaim  ImageReclaim
+	source[UnusedImages]
+	below   [pressure.SignalCount]belowLine
+	reclaim ImageReclaim
 }
 
 // belowLine follows a signal that is below the kubelet's line. The zero value is above it.
@@ -54,33 +50,25 @@ type belowLine struct {
 	lowest       int64     // since then
 }
 
-// concern reports whether a pressure may have to do with images.
-func (m *Measurer) concern(p *pressure.Pressure) bool {
-	return m.options.Images != nil && p.Threshold.Signal.Kind() == pressure.SpaceKind
-}
-
-// FollowImages requests a count when one is due, takes the answer, and follows where the signal is
-// relative to the kubelet's threshold. It does not wait; pods lists those of the node.
-func (m *Measurer) FollowImages(ctx context.Context, p *pressure.Pressure, incident string, pods func() []*nodepods.Pod) {
-	if !m.concern(p) {
-		return
+// Images returns what is known of the images that no pod uses, once it is known what the pods use. It requests a count
+// when one is due, and follows where the signal is relative to the kubelet's line. It does not wait.
+func (m *Measurer) Images(ctx context.Context, s *decide.Situation) decide.Images {
+	p := &s.Pressure
+	if m.options.Images == nil || p.Threshold.Signal.Kind() != pressure.SpaceKind {
+		return decide.Images{}
 	}
-	c := &m.images
-	select {
-	case last := <-c.readings:
-		if c.pending, c.err = false, last.Err; c.err != nil {
-			m.options.Fault(SourceImages, c.err)
-		} else {
-			c.known = last
-		}
-	default:
+	c, b := &m.images, &m.images.below[p.Threshold.Signal]
+	c.ask(ctx, m, p.SampleTime, decide.ImagesEvery, s.Pods, m.options.Images.Unused)
+	known := decide.Images{
+		Concern: true, Requested: c.known.At, Bytes: c.known.Figures.Bytes, Elsewhere: !c.on(p.Threshold.Signal, s.Uses), Err: c.last.Err,
 	}
-	if !c.pending && p.SampleTime.Sub(c.asked) >= decide.ImagesEvery {
-		c.pending, c.asked = true, p.SampleTime
-		ask(ctx, p.SampleTime, decide.ImagesTimeout, pods(), m.options.Images.Unused, c.readings)
+	if c.pending {
+		known.Pending = c.asked
 	}
-	line, _ := c.line(p)
-	c.below[p.Threshold.Signal].follow(p, line, incident)
+	known.Line, known.Within = c.line(p)
+	b.follow(p, known.Line, s.Incident)
+	known.Below, known.Still = b.first, b.since
+	return known
 }
 
 // follow records where the signal is relative to the kubelet's line. What was seen before this
@@ -112,24 +100,6 @@ func (c *imageCount) line(p *pressure.Pressure) (line int64, within time.Duratio
 		return line, decide.ImagesWait
 	}
 	return by.Collection.Of(capacity), decide.ImagesCollection
-}
-
-// Images returns what is known of the images that no pod uses, once it is known what the pods use.
-func (m *Measurer) Images(s *decide.Situation) decide.Images {
-	p := &s.Pressure
-	if !m.concern(p) {
-		return decide.Images{}
-	}
-	c, b := &m.images, &m.images.below[p.Threshold.Signal]
-	known := decide.Images{
-		Concern: true, Requested: c.known.At, Bytes: c.known.Figures.Bytes, Elsewhere: !c.on(p.Threshold.Signal, s.Uses),
-		Err: c.err, Below: b.first, Still: b.since,
-	}
-	if c.pending {
-		known.Pending = c.asked
-	}
-	known.Line, known.Within = c.line(p)
-	return known
 }
 
 // on reports whether the images are on the signal's device. Where the kubelet says that

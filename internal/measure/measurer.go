@@ -60,17 +60,17 @@ type Measurer struct {
 	unreadTimes [pressure.PIDKind + 1]unreadTime // of memory and of PIDs
 	warmed      time.Time
 	stalls      stallReadings
-	disk        DiskReading      // the last one
-	measured    chan DiskReading // holds one
-	measuring   bool             // another one is under way
+	disk        source[map[string]usage.DiskUse]
 	images      imageCount
+	measured    chan func() // holds an answer of each source
 }
 
 // New returns a Measurer that has read nothing.
 func New(options Options) *Measurer {
 	return &Measurer{
-		options: options, lastRead: lastRead{}, measured: make(chan DiskReading, 1),
-		images: imageCount{readings: make(chan Reading[UnusedImages], 1)},
+		options: options, lastRead: lastRead{}, measured: make(chan func(), 2),
+		disk:   source[map[string]usage.DiskUse]{name: SourceDisk, timeout: decide.DiskTimeout},
+		images: imageCount{source: source[UnusedImages]{name: SourceImages, timeout: decide.ImagesTimeout}},
 	}
 }
 
@@ -83,18 +83,45 @@ type Reading[T any] struct {
 	At time.Time
 }
 
-// ask asks a source on a goroutine of its own: a measurement must not delay the loop.
-func ask[T any](
-	ctx context.Context, now time.Time, timeout time.Duration, pods []*nodepods.Pod,
-	source func(context.Context, []*nodepods.Pod) (T, error), readings chan<- Reading[T],
+// source is what takes long to read. It has one question at a time: one that hangs is not asked again.
+type source[T any] struct {
+	name    string // for [Options.Fault]
+	timeout time.Duration
+	asked   time.Time // when it was asked last; long ago before
+	pending bool      // it has not answered since
+	last    Reading[T]
+	known   Reading[T] // the last without an error
+}
+
+// ask asks on a goroutine of its own, because a measurement must not delay the loop, unless an answer is pending or the
+// last question is younger than every.
+func (s *source[T]) ask(
+	ctx context.Context, m *Measurer, now time.Time, every time.Duration, pods []*nodepods.Pod,
+	read func(context.Context, []*nodepods.Pod) (T, error),
 ) {
+	if s.pending || now.Sub(s.asked) < every {
+		return
+	}
+	s.asked, s.pending = now, true
 	go func() {
-		bounded, cancel := context.WithTimeout(ctx, timeout)
+		bounded, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
-		figures, err := source(bounded, pods)
-		readings <- Reading[T]{figures, err, now}
+		figures, err := read(bounded, pods)
+		m.measured <- func() { s.take(Reading[T]{figures, err, now}, m.options.Fault) }
 	}()
 }
+
+// take takes an answer.
+func (s *source[T]) take(reading Reading[T], fault func(source string, err error)) {
+	if s.last, s.pending = reading, false; reading.Err != nil {
+		fault(s.name, reading.Err)
+		return
+	}
+	s.known = reading
+}
+
+// Measured returns the channel of the answers. The loop calls each of them: it takes what was measured.
+func (m *Measurer) Measured() <-chan func() { return m.measured }
 
 // Adopt puts in force how memory.available is measured, and when the kubelet removes images.
 func (m *Measurer) Adopt(definition pressure.MemoryDefinition, reclaim ImageReclaim) {

@@ -31,22 +31,23 @@ func TestDiskIsKnownOnlyByAYoungMeasurement(t *testing.T) {
 	used := measuretest.DiskUse(9, 9, 9, 9)
 	used.Time = at
 	measured := map[string]usage.DiskUse{"uid": used}
+	type reading = Reading[map[string]usage.DiskUse]
 	for name, test := range map[string]struct {
-		reading      DiskReading
+		answer       reading
 		since, newer time.Duration // from the measurement
 		age          time.Duration
 		known        bool
 	}{
-		"young":                        {DiskReading{Figures: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge - 1, true},
-		"old":                          {DiskReading{Figures: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge, false},
-		"from before the pressure":     {DiskReading{Figures: measured, At: at}, 1, -time.Minute, time.Second, false},
-		"from before a victim's end":   {DiskReading{Figures: measured, At: at}, -time.Minute, 0, time.Second, false},
-		"a fault":                      {DiskReading{Err: errors.New("planted"), At: at}, -time.Minute, -time.Minute, time.Second, false},
-		"nothing was ever measured":    {DiskReading{}, -time.Minute, -time.Minute, time.Second, false},
-		"the pod has no figures in it": {DiskReading{At: at}, -time.Minute, -time.Minute, time.Second, true},
+		"young":                        {reading{Figures: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge - 1, true},
+		"old":                          {reading{Figures: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge, false},
+		"from before the pressure":     {reading{Figures: measured, At: at}, 1, -time.Minute, time.Second, false},
+		"from before a victim's end":   {reading{Figures: measured, At: at}, -time.Minute, 0, time.Second, false},
+		"a fault":                      {reading{Err: errors.New("planted"), At: at}, -time.Minute, -time.Minute, time.Second, false},
+		"nothing was ever measured":    {reading{}, -time.Minute, -time.Minute, time.Second, false},
+		"the pod has no figures in it": {reading{At: at}, -time.Minute, -time.Minute, time.Second, true},
 	} {
 		m := New(Options{Disk: hanging{}, Fault: func(string, error) {}})
-		m.Observe(test.reading)
+		m.disk.take(test.answer, m.options.Fault)
 		s := &decide.Situation{
 			Pressure: pressure.Pressure{
 				Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable},
