@@ -14,7 +14,6 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kubeletconfig"
-	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -96,7 +95,6 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 	if unknown != nil {
 		kubelet = kubeletconfig.Default() // of images; when it evicts is not known then
 	}
-	hard := slices.DeleteFunc(kubelet.Thresholds, func(t pressure.Threshold) bool { return !t.Hard })
 	policy := agent.Policy{
 		Policy: decide.Policy{
 			Thresholds:      c.Thresholds(),
@@ -110,14 +108,14 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 			TaintNode:       c.TaintNode != config.TaintOff,
 			TaintSoft:       c.TaintNode == config.TaintSoft,
 		},
-		Transition:   c.EvictionPressureTransitionPeriod.Duration,
-		Acting:       func() acting.State { return d.acting.Of(c.DryRun, d.flags.dryRun) },
-		ImageReclaim: measure.ImageReclaim{Hard: hard, Collection: kubelet.ImageCollection},
-		Pacing:       pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
-		Limits:       c.Limits,
+		Transition: c.EvictionPressureTransitionPeriod.Duration,
+		Acting:     func() acting.State { return d.acting.Of(c.DryRun, d.flags.dryRun) },
+		Kubelet:    *kubelet,
+		Pacing:     pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
+		Limits:     c.Limits,
 	}
 	if unknown == nil {
-		policy.KubeletHard = hard
+		policy.KubeletHard = slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
 	}
 	return policy
 }

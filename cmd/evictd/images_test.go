@@ -94,12 +94,12 @@ func TestWhenTheKubeletRemovesImages(t *testing.T) {
 				return fmt.Sprintf("%s %d%%", name, (q.Of(100_000)+1)/1000)
 			}
 			var got []string
-			for _, line := range policy.ImageReclaim.Hard {
-				if line.Signal.OnDisk() && line.Signal.Kind() == pressure.SpaceKind {
+			for _, line := range policy.Kubelet.Thresholds {
+				if line.Hard && line.Signal.OnDisk() && line.Signal.Kind() == pressure.SpaceKind {
 					got = append(got, percent(line.Signal.String(), line.Quantity))
 				}
 			}
-			got = append(got, percent("collection", policy.ImageReclaim.Collection))
+			got = append(got, percent("collection", policy.Kubelet.ImageCollection))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

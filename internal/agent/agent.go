@@ -74,7 +74,7 @@ func New(options Options) *Agent {
 func (a *Agent) adopt(policy Policy) {
 	a.policy = policy
 	a.putActing(policy.Acting(), "the configuration changed")
-	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
+	a.measurer.Adopt(policy.MemoryAvailable, policy.Kubelet)
 	a.judge = pressure.NewJudge(policy.Thresholds, policy.Transition)
 	a.pacer = pressure.NewPacer(policy.Pacing, policy.Thresholds)
 	a.watched = time.Now()

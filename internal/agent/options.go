@@ -9,6 +9,7 @@ import (
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -111,6 +112,7 @@ type Policy struct {
 	Limits config.Limits
 	// Acting returns whether the agent acts: what it says replaces DryRun. It must be set.
 	Acting func() acting.State
-	// ImageReclaim is when the kubelet removes images that no pod uses, see docs/adr/0010.
-	ImageReclaim measure.ImageReclaim
+	// Kubelet is the kubelet's configuration, or its default: when it removes images that no pod uses, see
+	// docs/adr/0010. By the zero value it never does.
+	Kubelet kubeletconfig.Configuration
 }

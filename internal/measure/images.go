@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -26,21 +27,11 @@ type Images interface {
 	Unused(ctx context.Context, pods []*nodepods.Pod) (UnusedImages, error)
 }
 
-// ImageReclaim says when the kubelet removes unused images, by what is available. The zero
-// value is a kubelet that never does, and no pod waits for it.
-type ImageReclaim struct {
-	// Hard are its hard thresholds, of which those of imagefs.available and, on a node with one filesystem,
-	// nodefs.available count; the higher one of two.
-	Hard []pressure.Threshold
-	// Collection is where it begins to collect images every five minutes; zero is never.
-	Collection pressure.Quantity
-}
-
 // imageCount is what is known of the images.
 type imageCount struct {
 	source[UnusedImages]
 	below   [pressure.SignalCount]belowLine
-	reclaim ImageReclaim
+	kubelet kubeletconfig.Configuration
 }
 
 // belowLine follows a signal that is below the kubelet's line. The zero value is above it.
@@ -88,18 +79,19 @@ func (b *belowLine) follow(p *pressure.Pressure, line int64, incident string) {
 }
 
 // line returns the availability below which the kubelet removes all unused images, and how long it
-// may take for that; 0 when it never does.
+// may take for that; 0 when it never does. Of its hard thresholds those of imagefs.available and, on a node with one
+// filesystem, nodefs.available count; the higher one of two.
 func (c *imageCount) line(p *pressure.Pressure) (line int64, within time.Duration) {
-	by, capacity := &c.reclaim, p.Observed.Capacity
-	for _, t := range by.Hard {
-		if t.Signal == pressure.ImageFSAvailable || t.Signal == pressure.NodeFSAvailable && c.known.Figures.OnNodeFS {
+	capacity := p.Observed.Capacity
+	for _, t := range c.kubelet.Thresholds {
+		if t.Hard && (t.Signal == pressure.ImageFSAvailable || t.Signal == pressure.NodeFSAvailable && c.known.Figures.OnNodeFS) {
 			line = max(line, t.Quantity.Of(capacity))
 		}
 	}
 	if line > 0 {
 		return line, decide.ImagesWait
 	}
-	return by.Collection.Of(capacity), decide.ImagesCollection
+	return c.kubelet.ImageCollection.Of(capacity), decide.ImagesCollection
 }
 
 // on reports whether the images are on the signal's device. Where the kubelet says that

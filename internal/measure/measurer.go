@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -123,9 +124,10 @@ func (s *source[T]) take(reading Reading[T], fault func(source string, err error
 // Measured returns the channel of the answers. The loop calls each of them: it takes what was measured.
 func (m *Measurer) Measured() <-chan func() { return m.measured }
 
-// Adopt puts in force how memory.available is measured, and when the kubelet removes images.
-func (m *Measurer) Adopt(definition pressure.MemoryDefinition, reclaim ImageReclaim) {
-	m.definition, m.images.reclaim = definition, reclaim
+// Adopt puts in force how memory.available is measured, and the configuration of the kubelet, which says when it removes
+// images; no pod waits for that by the zero one.
+func (m *Measurer) Adopt(definition pressure.MemoryDefinition, kubelet kubeletconfig.Configuration) {
+	m.definition, m.images.kubelet = definition, kubelet
 }
 
 // Uses returns what the pods use of the pressed resource, as far as it is known.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -489,8 +490,8 @@ func unused(bytes int64, onNodeFS bool) Images {
 }
 
 // beside puts images on a filesystem of large and small, of which evictd wants that many bytes.
-func (n *world) beside(images Images, wants int64, reclaim measure.ImageReclaim) {
-	n.images, n.policy.ImageReclaim = &images, reclaim
+func (n *world) beside(images Images, wants int64, reclaim kubeletconfig.Configuration) {
+	n.images, n.policy.Kubelet = &images, reclaim
 	n.policy.Thresholds[0].Quantity = pressure.Absolute(wants)
 	n.policy.Pacing.Min = 100 * time.Millisecond // the wants are seconds
 }
@@ -512,13 +513,13 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 	type variant struct {
 		signal    pressure.Signal // 0: imagefs.available
 		images    Images
-		available map[time.Duration]int64   // since met
-		course    func(time.Duration) int64 // in its place
-		reclaim   *measure.ImageReclaim     // nil: as above
-		split     bool                      // the kubelet says that layers and images are apart
-		want      time.Duration             // when a pod is evicted; 0: none within ten minutes
-		note      string                    // of the decision that evicts it
-		held      string                    // of the last hold for images; "" for none
+		available map[time.Duration]int64      // since met
+		course    func(time.Duration) int64    // in its place
+		reclaim   *kubeletconfig.Configuration // nil: as above
+		split     bool                         // the kubelet says that layers and images are apart
+		want      time.Duration                // when a pod is evicted; 0: none within ten minutes
+		note      string                       // of the decision that evicts it
+		held      string                       // of the last hold for images; "" for none
 	}
 	const hold100 = "images that no pod uses hold 100"
 	short, low140 := map[time.Duration]int64{met: 155}, map[time.Duration]int64{met: 155, low: 140}
@@ -581,11 +582,11 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 			note: "what images hold that no pod uses is not known, and no pod waits for it: there was no answer within 5s",
 		},
 		"a kubelet without a line collects them": {
-			images: most, available: short, reclaim: &measure.ImageReclaim{Collection: pressure.Fraction(0.16)},
+			images: most, available: short, reclaim: &kubeletconfig.Configuration{ImageCollection: pressure.Fraction(0.16)},
 			want: met + decide.ImagesCollection, note: "availability has been below 159", held: hold100,
 		},
 		"a kubelet that removes none": {
-			images: most, available: short, reclaim: &measure.ImageReclaim{}, want: met,
+			images: most, available: short, reclaim: &kubeletconfig.Configuration{}, want: met,
 			note: hold100 + ", and 5 are missing: the kubelet is not configured to remove images",
 		},
 	}, func(n *world, _ string, c variant) {
@@ -599,7 +600,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		}
 		n.largeAndSmall(c.signal, c.course)
 		kubelets := reclaim()
-		if kubelets.Collection = pressure.Fraction(0.16); c.reclaim != nil {
+		if kubelets.ImageCollection = pressure.Fraction(0.16); c.reclaim != nil {
 			kubelets = *c.reclaim
 		}
 		n.beside(c.images, 160, kubelets)

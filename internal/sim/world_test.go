@@ -14,7 +14,7 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/evict"
@@ -337,8 +337,8 @@ func (n *world) untilExhaustion() {
 }
 
 // reclaim is what the kubelet removes of images: below 15 % of imagefs and 10 % of nodefs.
-func reclaim() measure.ImageReclaim {
-	return measure.ImageReclaim{Hard: []pressure.Threshold{
+func reclaim() kubeletconfig.Configuration {
+	return kubeletconfig.Configuration{Thresholds: []pressure.Threshold{
 		{Signal: pressure.NodeFSAvailable, Quantity: pressure.Fraction(0.10), Hard: true},
 		{Signal: pressure.ImageFSAvailable, Quantity: pressure.Fraction(0.15), Hard: true},
 	}}
