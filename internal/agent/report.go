@@ -28,8 +28,9 @@ func (a *Agent) record(d *decide.Decision) {
 // learn takes what became of a plan, or of a request in doubt, and keeps it: the victim is followed
 // and counted, and the refusals are remembered.
 func (a *Agent) learn(r *decide.Report, now time.Time) {
+	victim := a.victims.Learn(r, now)
 	a.cooldown.Observe(r, now)
-	if victim := a.victims.Learn(r, now); victim != nil {
+	if victim != nil {
 		pod, simulated := victim.Entry.Pod, victim.Result.Outcome.Simulated()
 		a.incidents.Add(r.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 		a.cooldown.Accept(pod.OwnerUID, simulated, now)

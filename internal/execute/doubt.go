@@ -70,23 +70,3 @@ func (r *run) left(open *decide.InDoubt, now time.Time) {
 	r.report.Expected, r.report.Foreign, r.report.Hold = open.Expected, &open.Attempt, decide.HoldReclaimInProgress
 	r.report.Detail = open.Attempt.Entry.Pod.Key() + " is terminating or has ended, but not by this request"
 }
-
-// claim turns Gone into the end of an earlier request in doubt for the same pod, while that may
-// have been carried out.
-func (r *run) claim(attempt *decide.Attempt) {
-	if attempt.Result.Outcome != evict.Gone {
-		return
-	}
-	doubts := r.plan.Others
-	if r.plan.InDoubt != nil {
-		doubts = append([]decide.InDoubt{*r.plan.InDoubt}, doubts...)
-	}
-	for i := range doubts {
-		earlier := &doubts[i]
-		if earlier.UID() == attempt.Entry.Pod.UID && earlier.MayBeOurs(attempt.Result.Sent) {
-			attempt.Result.Outcome = earlier.Attempt.Request(false).Accepted()
-			attempt.Result.Message += "; an earlier request for it was not answered, and has ended it"
-			return
-		}
-	}
-}

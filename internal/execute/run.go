@@ -176,7 +176,6 @@ func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressu
 	bounded, answered := r.begin(ctx)
 	attempt.Result = r.options.Evictor.Evict(bounded, attempt.Request(r.plan.Decision.DryRun))
 	answered()
-	r.claim(attempt)
 	r.report.Attempts = append(r.report.Attempts, *attempt)
 	if attempt.Escalates || attempt.Result.TriesNext() {
 		return

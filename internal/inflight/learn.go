@@ -11,6 +11,7 @@ import (
 // accepted for a new victim; nil when there is none. A refusal frees nothing. What a dry run simulated
 // is not followed once it has ended.
 func (t *Tracker) Learn(r *decide.Report, now time.Time) *decide.Attempt {
+	t.claim(r.Last())
 	t.learnDoubt(r, now)
 	t.learnEscalations(r, now)
 	victim := r.Victim()
@@ -25,6 +26,17 @@ func (t *Tracker) Learn(r *decide.Report, now time.Time) *decide.Attempt {
 	}
 	t.learnOthers(r, now)
 	return victim
+}
+
+// claim turns Gone into the end of an earlier request in doubt for the same pod, while that may have been carried out.
+func (t *Tracker) claim(last *decide.Attempt) {
+	if last == nil || last.Result.Outcome != evict.Gone {
+		return
+	}
+	if v := t.find(decide.Requested, last.Entry.Pod.UID); v != nil && v.Request.MayBeOurs(last.Result.Sent) {
+		last.Result.Outcome = v.Request.Attempt.Request(false).Accepted()
+		last.Result.Message += "; an earlier request for it was not answered, and has ended it"
+	}
 }
 
 // victimOf returns the pod of a request as one in flight from now on.
