@@ -130,6 +130,7 @@ func (d *daemon) options(policy agent.Policy) agent.Options {
 		OOMKills:   d.oomKills,
 		Held:       d.host.tree.Detail,
 		Taints:     d.taints,
+		Save:       func(any) func() { return func() {} }, // nowhere, without a state directory
 	}
 	d.remember(&options)
 	return options

@@ -125,7 +125,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			if a.planned != nil {
 				a.takeReport(<-a.executor.Reports())
 			}
-			a.keep(a.export())()
+			a.options.Save(a.export())()
 			return nil
 		case adopt := <-a.reload:
 			adopt()

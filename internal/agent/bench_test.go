@@ -123,6 +123,7 @@ func newBenchAgent(tb testing.TB, n *benchNode, change ...func(*Options)) *Agent
 			Limits: config.Limits{EvictionsPerMinute: 1 << 30, PerOwnerPerHour: 1 << 30},
 			Acting: func() acting.State { return acting.State{Reason: acting.Configured} },
 		},
+		Save:       func(any) func() { return func() {} },
 		Remembered: &State{}, Sampler: n, Pods: n, Measure: measure.Options{Cgroups: n, Fault: func(string, error) {}}, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },
 		OOMKills: func() (int64, error) { return 0, nil }, KubeletGap: func(time.Time) int64 { return 0 }, Taints: n, Held: func(string) (usage.Detail, error) { return nil, nil },
 	}

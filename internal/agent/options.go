@@ -83,7 +83,7 @@ type Options struct {
 	// this is not known.
 	KubeletGap func(now time.Time) int64
 	// Save keeps a [State] for the next process, in place of the one before; it is not changed any more.
-	// Save does not wait; what it returns waits until the state is kept, for a bounded moment. Nil keeps nothing.
+	// Save does not wait; what it returns waits until the state is kept, for a bounded moment.
 	Save func(state any) (kept func())
 	// Remembered is what was kept of the previous process. It is nil when nothing is known of the time before
 	// the start, and then the start is a careful one, see docs/adr/0009. The zero State says that there was

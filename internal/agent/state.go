@@ -44,16 +44,8 @@ func (a *Agent) restore(s *State, now time.Time) {
 func (a *Agent) keepChanged() {
 	if a.changed && a.planned == nil {
 		a.changed = false
-		a.keep(a.export())
+		a.options.Save(a.export())
 	}
-}
-
-// keep hands a state over. What it returns waits until that is kept.
-func (a *Agent) keep(s State) (kept func()) {
-	if a.options.Save == nil {
-		return func() {}
-	}
-	return a.options.Save(s)
 }
 
 // beforeSend hands a request over that is about to be sent, with what was known when its plan began, and
@@ -62,5 +54,5 @@ func (a *Agent) keep(s State) (kept func()) {
 func (a *Agent) beforeSend(open *decide.InDoubt) {
 	known := a.known
 	known.InFlight = known.InFlight.With(open)
-	a.keep(known)()
+	a.options.Save(known)()
 }

@@ -99,7 +99,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		if !plan.Held() {
 			if a.planned, a.known = &plan.Decision, a.export(); a.changed { // known is kept with each of its requests too
 				a.changed = false
-				a.keep(a.known)
+				a.options.Save(a.known)
 			}
 			a.executor.Start(ctx, plan)
 			return next

@@ -245,7 +245,7 @@ func (m slowMemory) Save(s any) func() {
 func TestEvictionDoesNotWaitForItsState(t *testing.T) {
 	stories(t, map[string]func(n *world) func(any) func(){
 		"slow": func(n *world) func(any) func() { return slowMemory{n.file}.Save },
-		"none": func(*world) func(any) func() { return nil },
+		"none": func(*world) func(any) func() { return func(any) func() { return func() {} } },
 	}, func(n *world, _ string, memory func(n *world) func(any) func()) {
 		n.runs("greedy 950/100")
 		n.watch(state.Patience+10*time.Millisecond, func(o *agent.Options) { o.Save = memory(n) })
