@@ -62,7 +62,7 @@ func Decide(s *Situation) Plan {
 	if plan.Candidates = s.escalation(); plan.Candidates != nil || !plan.pass(s, nodeLimit) {
 		return plan
 	}
-	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.facts(), s.Policy.Rules)
+	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.Facts(), s.Policy.Rules)
 	if !plan.pass(s, candidates, withinRequests, spared, cooldowns, sufficient) {
 		return plan
 	}

@@ -93,12 +93,13 @@ func (s *Situation) newPlan() Plan {
 	}}
 }
 
-// facts joins what the API server and the node report of each pod that has not finished; there may be thousands
+// Facts joins what the API server and the node report of each pod that has not finished; there may be thousands
 // that have. A pod that is in flight, or counts as ended, is terminating: the watch may not report it yet, or never.
-func (s *Situation) facts() []rank.Pod {
+// One whose request is in doubt is not.
+func (s *Situation) Facts() []rank.Pod {
 	gone := make(map[string]bool, len(s.InFlight))
 	for i := range s.InFlight {
-		gone[s.InFlight[i].UID] = true
+		gone[s.InFlight[i].UID] = s.InFlight[i].Phase != Requested
 	}
 	pods := slices.DeleteFunc(slices.Clone(s.Pods), func(pod *nodepods.Pod) bool { return pod.Finished })
 	facts := s.Uses.Facts(s.Pressure.Threshold.Signal, pods)

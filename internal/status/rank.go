@@ -7,7 +7,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -71,23 +70,15 @@ func (d *Document) order(signal pressure.Signal, hard bool) (rank.Ranking, error
 	return order, nil
 }
 
-// facts joins what the API server and the node know of each pod. One that is in flight is terminating:
-// the watch may not report it yet, or never.
+// facts joins what the API server and the node know of each pod, as a decision does.
 func (d *Document) facts(signal pressure.Signal) []rank.Pod {
-	gone := make(map[string]bool, len(d.InFlight))
-	for i := range d.InFlight {
-		gone[d.InFlight[i].UID] = d.InFlight[i].Phase != decide.Requested
-	}
-	pods, uses := make([]*nodepods.Pod, 0, len(d.Pods)), decide.Uses{ByUID: make(map[string]decide.Use, len(d.Pods))}
+	s := decide.Situation{InFlight: d.InFlight, Uses: &decide.Uses{ByUID: make(map[string]decide.Use, len(d.Pods))}}
+	s.Pressure.Threshold.Signal = signal
 	for i := range d.Pods {
 		p := &d.Pods[i]
-		pods, uses.ByUID[p.UID] = append(pods, &p.Pod), p.use(signal, d.Configuration.MemoryAvailable)
+		s.Pods, s.Uses.ByUID[p.UID] = append(s.Pods, &p.Pod), p.use(signal, d.Configuration.MemoryAvailable)
 	}
-	facts := uses.Facts(signal, pods)
-	for i := range facts {
-		facts[i].Terminating = facts[i].Terminating || gone[facts[i].UID]
-	}
-	return facts
+	return s.Facts()
 }
 
 // use returns what a pod uses of a signal.
