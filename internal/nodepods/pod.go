@@ -99,7 +99,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 			GraceSeconds: ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, DefaultGraceSeconds),
 			Labels:       pod.Labels,
 			LabelsHash:   hashOfLabels(pod.Labels),
-			Ready:        isReady(pod),
+			Ready:        condition(pod, corev1.PodReady).Type != "", // as k8s.io/kubernetes pkg/api/pod, IsPodReady
 			Marks: rank.Marks{
 				Terminating: pod.DeletionTimestamp != nil,
 				Finished:    pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
@@ -114,8 +114,10 @@ func FromAPI(pod *corev1.Pod) *Pod {
 	if p.GraceSeconds < 0 {
 		p.GraceSeconds = 1
 	}
-	if p.Finished {
-		p.KubeletEvictedAt = kubeletEvictedAt(pod)
+	// Phase and reason do not tell: of a pod whose containers ended with 0 the kubelet writes Succeeded in the end, and
+	// one that it refuses to start has the reason Evicted too.
+	if c := condition(pod, corev1.DisruptionTarget); p.Finished && c.Reason == corev1.PodReasonTerminationByKubelet {
+		p.KubeletEvictedAt = c.LastTransitionTime.Time
 	}
 	p.markMirror(pod.Annotations)
 	p.markOwned(pod)
@@ -186,24 +188,14 @@ func (p *Pod) Facts(resource rank.Resource) rank.Pod {
 	return facts
 }
 
-// isReady uses the API server's rule (k8s.io/kubernetes pkg/api/pod, IsPodReady).
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// kubeletEvictedAt returns when the kubelet evicted a pod that has finished, by the condition that it writes; the zero
-// time where it did not. Phase and reason do not tell: of a pod whose containers ended with 0 it writes Succeeded in the
-// end, and one that it refuses to start has the reason Evicted too.
-func kubeletEvictedAt(pod *corev1.Pod) time.Time {
-	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet {
-			return c.LastTransitionTime.Time
+// condition returns the condition of a type of a pod where it is true, and the zero one where it is not.
+func condition(pod *corev1.Pod, of corev1.PodConditionType) corev1.PodCondition {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == of && c.Status == corev1.ConditionTrue {
+			return c
 		}
 	}
-	return time.Time{}
+	return corev1.PodCondition{}
 }
 
 // What is kept of a pod is bounded, because the API server bounds little of it: mostNames of each
