@@ -1,8 +1,6 @@
 package decide
 
 import (
-	"time"
-
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -74,12 +72,4 @@ func (p *Policy) KubeletLine(signal pressure.Signal, capacity int64, gap func() 
 		return line
 	}
 	return max(0, line+gap())
-}
-
-// GracePeriod returns a grace period as the API writes it, in seconds, limited to a year. The API
-// takes any int64; ten thousand million seconds would otherwise overflow to a time in the past, and
-// the victim would be stuck at once.
-func GracePeriod(seconds int64) time.Duration {
-	const year = 365 * 24 * 60 * 60
-	return time.Duration(min(seconds, year)) * time.Second
 }

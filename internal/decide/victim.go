@@ -14,6 +14,14 @@ import (
 // it counts as stuck: the kubelet's own clean-up.
 const DeadlineMargin = 15 * time.Second
 
+// Deadline returns when a pod with a grace period in seconds, as the API writes it, should have ended if that begins now.
+// It is limited to a year: the API takes any int64, and ten thousand million seconds would otherwise overflow to a time
+// in the past, and the victim would be stuck at once.
+func Deadline(seconds int64, now time.Time) time.Time {
+	const year = 365 * 24 * 60 * 60
+	return now.Add(time.Duration(min(seconds, year))*time.Second + DeadlineMargin)
+}
+
 // HardPatience is how long hard pressure relies on one victim whose grace period is longer than
 // that: the kernel's OOM killer does not wait for a pod that takes an hour to end. Soft pressure
 // relies on it to its deadline. It is also how long what others are ending counts.

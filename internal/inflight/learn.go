@@ -21,7 +21,7 @@ func (t *Tracker) Learn(r *decide.Report, now time.Time) *decide.Attempt {
 	if victim != nil {
 		v, grace := victimOf(victim, r, now), victim.Grace()
 		v.Signal, v.Held, v.DryRun = r.Pressure.Threshold.Signal.String(), r.Held, victim.Result.Outcome.Simulated()
-		v.GraceSeconds, v.Deadline = grace, deadlineOf(grace, now)
+		v.GraceSeconds, v.Deadline = grace, decide.Deadline(grace, now)
 		t.Accept(v)
 	}
 	t.learnOthers(r, now)
@@ -76,16 +76,11 @@ func (t *Tracker) learnEscalations(r *decide.Report, now time.Time) {
 		v.EscalationsSent++
 		switch outcome := a.Result.Outcome; {
 		case outcome.Accepted():
-			v.Escalated, v.GraceSeconds, v.Deadline = now, a.Grace(), deadlineOf(a.Grace(), now)
+			v.Escalated, v.GraceSeconds, v.Deadline = now, a.Grace(), decide.Deadline(a.Grace(), now)
 		case outcome.Refused(), outcome == evict.Gone:
 			v.EscalationsSent = decide.EscalationTries
 		}
 	}
-}
-
-// deadlineOf returns when a pod with a grace period in seconds should have ended.
-func deadlineOf(grace int64, now time.Time) time.Time {
-	return now.Add(decide.GracePeriod(grace) + decide.DeadlineMargin)
 }
 
 // A request whose outcome is not known holds the decisions about its resource, so that no other pod is
