@@ -10,6 +10,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/acting"
@@ -60,7 +61,9 @@ func New(options Options) *Agent {
 	}
 	a.executor = execute.New(execute.Options{ // what it calls runs on its goroutine
 		Evictor: options.Evictor, Taints: options.Taints, Held: options.Held, Now: time.Now,
-		Listed:     func(uid string) bool { return nodepods.Listed(options.Pods.List(), uid) },
+		Listed: func(uid string) bool {
+			return slices.ContainsFunc(options.Pods.List(), func(pod *nodepods.Pod) bool { return pod.UID == uid })
+		},
 		BeforeSend: a.beforeSend, Intent: options.Recorder.Intent,
 	})
 	a.victims = inflight.New(options.Pods, a.measurer)

@@ -3,7 +3,6 @@ package nodepods
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -131,9 +130,4 @@ func (p *Pods) Stale() error {
 		return fmt.Errorf("the watch of the node's pods has delivered nothing for %v, not even a bookmark", age.Round(time.Second))
 	}
 	return nil
-}
-
-// Listed reports whether a list has the pod with a UID.
-func Listed(pods []*Pod, uid string) bool {
-	return slices.ContainsFunc(pods, func(one *Pod) bool { return one.UID == uid })
 }
