@@ -80,7 +80,7 @@ func (a *Agent) document(now time.Time) *status.Document {
 	ticked, _ := a.progress.get()
 	d := &status.Document{Time: now.UTC(), LastTick: ticked.UTC(), Enforcement: a.acts}
 	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return a.options.KubeletGap(now) })
-	a.addPods(d)
+	a.addPods(d, now)
 	d.AddVictims(a.victims.Export().Victims)
 	s := &decide.Situation{Cooldown: a.cooldown}
 	if pressures := seen.verdict.Pressures; len(pressures) > 0 {
@@ -94,7 +94,7 @@ func (a *Agent) document(now time.Time) *status.Document {
 }
 
 // addPods adds the pods with what they use, read now.
-func (a *Agent) addPods(d *status.Document) {
+func (a *Agent) addPods(d *status.Document, now time.Time) {
 	if !a.options.Pods.Synced() {
 		d.PodsUnknown = "the API server has not sent the node's pods yet"
 	} else if err := a.options.Pods.Stale(); err != nil {
@@ -105,7 +105,7 @@ func (a *Agent) addPods(d *status.Document) {
 	} else {
 		d.DiskMeasured = disk.At
 	}
-	read, err := a.measurer.Collect()
+	read, err := a.measurer.Collect(now)
 	if err != nil {
 		d.UsageUnread = err.Error()
 	}

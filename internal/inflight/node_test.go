@@ -18,9 +18,11 @@ type node struct {
 	unread error
 }
 
-func (*node) Synced() bool                                 { return true }
-func (n *node) List() []*nodepods.Pod                      { return append([]*nodepods.Pod(nil), n.pods...) }
-func (n *node) Held() (map[string]pressure.Amounts, error) { return n.holds, n.unread }
+func (*node) Synced() bool            { return true }
+func (n *node) List() []*nodepods.Pod { return append([]*nodepods.Pod(nil), n.pods...) }
+
+func (n *node) Held(time.Time) (map[string]pressure.Amounts, error) { return n.holds, n.unread }
+
 func (n *node) Present(uid string) (there, known bool) {
 	return n.runs != nil && n.runs(uid), n.unread == nil
 }

@@ -56,7 +56,7 @@ func (t *Tracker) ObserveReclaim(now time.Time, ended []decide.Victim, sample fu
 	}
 	t.booksRead = now
 	var read books
-	if held, err := t.measurer.Held(); err == nil {
+	if held, err := t.measurer.Held(now); err == nil {
 		read = books{sample(), held}
 	}
 	victims := make([]decide.Ended, 0, len(gone))

@@ -61,7 +61,7 @@ func (t *Tracker) simulate(ctx context.Context, now time.Time) {
 	if !slices.ContainsFunc(t.victims, simulated) {
 		return
 	}
-	held, _ := t.measurer.Held() // a fault was reported
+	held, _ := t.measurer.Held(now) // a fault was reported
 	for _, v := range t.victims {
 		if !simulated(v) {
 			continue

@@ -25,7 +25,7 @@ type Pods interface {
 type Measurer interface {
 	// Held returns what each pod's end should free of memory and tasks, by the UID of its cgroup; an
 	// error means that pods are missing.
-	Held() (map[string]pressure.Amounts, error)
+	Held(now time.Time) (map[string]pressure.Amounts, error)
 	// Present reports whether a pod's cgroup is there; known is false where that could not be read.
 	Present(uid string) (there, known bool)
 	// LastOnDisk returns what the end of the pod with that cgroup should free of the disks by the last

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -79,20 +78,10 @@ func CgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, po
 // What stands in for a pod whose cgroup cannot be read, and how long one is waited for, is
 // docs/adr/0018.
 
-// lastRead are the pods' last readings, by the UIDs of their cgroups.
-type lastRead map[string]datedPod
-
+// datedPod is what a pod used at a time.
 type datedPod struct {
 	pod usage.Pod
 	at  time.Time
-}
-
-// update keeps what was read, and forgets what is too old to stand in.
-func (l lastRead) update(read []usage.Pod, now time.Time) {
-	for i := range read {
-		l[read[i].UID] = datedPod{pod: read[i], at: now}
-	}
-	maps.DeleteFunc(l, func(_ string, r datedPod) bool { return now.Sub(r.at) >= decide.ReadingMaxAge })
 }
 
 // bridge appends the last readings of the pods that could not be read, and returns the UIDs of

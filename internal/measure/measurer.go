@@ -4,6 +4,7 @@ package measure
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -56,8 +57,8 @@ type Measurer struct {
 	options    Options
 	definition pressure.MemoryDefinition
 
-	read        []usage.Pod // what was read last; the next reading writes over it
-	lastRead    lastRead
+	read        []usage.Pod                      // what was read last; the next reading writes over it
+	lastRead    map[string]datedPod              // by the UIDs of the cgroups; what is too old to stand in is forgotten
 	unreadTimes [pressure.PIDKind + 1]unreadTime // of memory and of PIDs
 	warmed      time.Time
 	stalls      stallReadings
@@ -69,7 +70,7 @@ type Measurer struct {
 // New returns a Measurer that has read nothing.
 func New(options Options) *Measurer {
 	return &Measurer{
-		options: options, lastRead: lastRead{}, measured: make(chan func(), 2),
+		options: options, lastRead: map[string]datedPod{}, measured: make(chan func(), 2),
 		disk:   source[map[string]usage.DiskUse]{name: SourceDisk, timeout: decide.DiskTimeout},
 		images: imageCount{source: source[UnusedImages]{name: SourceImages, timeout: decide.ImagesTimeout}},
 	}
@@ -135,17 +136,13 @@ func (m *Measurer) Uses(ctx context.Context, s *decide.Situation) *decide.Uses {
 	if s.Pressure.Threshold.Signal.OnDisk() {
 		return m.disks(ctx, s)
 	}
-	uses, missing := m.cgroups(s.Pressure.Threshold.Signal, s.Pods, s.Pressure.SampleTime)
-	if uses.Err == nil {
-		uses.Unread = m.unread(s, missing)
-	}
-	return uses
+	return m.cgroups(s)
 }
 
 // Held returns what each pod's end should free of memory and tasks, by the UID of its cgroup, without a
 // replacement for one that could not be read: then there is an error.
-func (m *Measurer) Held() (map[string]pressure.Amounts, error) {
-	read, err := m.Collect()
+func (m *Measurer) Held(now time.Time) (map[string]pressure.Amounts, error) {
+	read, err := m.Collect(now)
 	held := make(map[string]pressure.Amounts, len(read))
 	for i := range read {
 		held[read[i].UID] = expected(&read[i], m.definition)
@@ -163,26 +160,29 @@ func (m *Measurer) Present(uid string) (there, known bool) {
 }
 
 // Collect reads the pods' cgroups. The result is valid until the next reading.
-func (m *Measurer) Collect() ([]usage.Pod, error) {
+func (m *Measurer) Collect(now time.Time) ([]usage.Pod, error) {
 	read, err := m.options.Cgroups.Collect(m.read[:0])
-	m.read = read
-	if err != nil {
+	if m.read = read; err != nil {
 		m.options.Fault(SourceUsage, err)
 	}
+	for i := range read {
+		m.lastRead[read[i].UID] = datedPod{pod: read[i], at: now}
+	}
+	maps.DeleteFunc(m.lastRead, func(_ string, r datedPod) bool { return now.Sub(r.at) >= decide.ReadingMaxAge })
 	return read, err
 }
 
 // cgroups reads the pods' cgroups. Pods that could not be read and that no earlier reading
-// stands in for are left out, and so protected; missing are their cgroups' UIDs.
-func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now time.Time) (uses *decide.Uses, missing []string) {
-	read, err := m.Collect()
-	m.lastRead.update(read, now)
-	read, missing = m.bridge(read, err, pods)
-	m.read = read
-	if err != nil && len(read) == 0 {
-		return &decide.Uses{Err: err}, nil
+// stands in for are left out, and so protected.
+func (m *Measurer) cgroups(s *decide.Situation) *decide.Uses {
+	read, err := m.Collect(s.Pressure.SampleTime)
+	read, missing := m.bridge(read, err, s.Pods)
+	if m.read = read; err != nil && len(read) == 0 {
+		return &decide.Uses{Err: err}
 	}
-	return CgroupUses(signal, m.definition, pods, read), missing
+	uses := CgroupUses(s.Pressure.Threshold.Signal, m.definition, s.Pods, read)
+	uses.Unread = m.unread(s, missing)
+	return uses
 }
 
 // WarmUp reads the pods' cgroups without a decision, once every [decide.ReadingMaxAge]. Otherwise the first
@@ -192,7 +192,6 @@ func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now tim
 func (m *Measurer) WarmUp(now time.Time) {
 	if now.Sub(m.warmed) >= decide.ReadingMaxAge {
 		m.warmed = now
-		read, _ := m.Collect() // a fault was reported
-		m.lastRead.update(read, now)
+		_, _ = m.Collect(now) // a fault was reported
 	}
 }
