@@ -61,7 +61,7 @@ type Measurer struct {
 	lastRead    map[string]datedPod              // by the UIDs of the cgroups; what is too old to stand in is forgotten
 	unreadTimes [pressure.PIDKind + 1]unreadTime // of memory and of PIDs
 	warmed      time.Time
-	stalls      stallReadings
+	stalls      [2]stallReading // the two last, so that recent stalls can be distinguished from older ones
 	disk        source[map[string]usage.DiskUse]
 	images      imageCount
 	measured    chan func() // holds an answer of each source

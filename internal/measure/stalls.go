@@ -11,12 +11,7 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// stallReadings are two readings of the pods' stalls, so that recent stalls can be distinguished
-// from older ones. The zero value has none.
-type stallReadings struct {
-	before, last stallReading
-}
-
+// stallReading is one of the pods' stalls.
 type stallReading struct {
 	at    time.Time // zero: never read
 	byUID map[string]usage.Stall
@@ -38,8 +33,8 @@ func (m *Measurer) ObserveStalls(sample *pressure.Sample, thresholds []pressure.
 		if t.Signal != signal || seen.Capacity-seen.Available < allowed/2 {
 			continue
 		}
-		if half := decide.StallWindow(signal, seen) / 2; m.stalls.last.at.IsZero() || sample.Time.Sub(m.stalls.last.at) >= half {
-			m.stalls.before, m.stalls.last = m.stalls.last, m.readStalls(sample.Time, gone)
+		if sample.Time.Sub(m.stalls[1].at) >= decide.StallWindow(signal, seen)/2 {
+			m.stalls = [2]stallReading{m.stalls[1], m.readStalls(sample.Time, gone)}
 		}
 		return
 	}
@@ -65,28 +60,28 @@ func (m *Measurer) Stalls(s *decide.Situation) decide.Stalls {
 	if p.Threshold.Signal != pressure.MemoryStall {
 		return decide.Stalls{}
 	}
-	known := decide.Stalls{Since: m.stalls.before.at}
+	known := decide.Stalls{Since: m.stalls[0].at}
 	var missing []string
-	for _, fault := range []error{m.stalls.before.err, m.stalls.last.err} {
-		if unread := (*usage.UnreadError)(nil); errors.As(fault, &unread) {
+	for _, reading := range m.stalls {
+		if unread := (*usage.UnreadError)(nil); errors.As(reading.err, &unread) {
 			missing = append(missing, m.failed(nil, unread, s.Pods)...)
-		} else if fault != nil {
-			known.Err = fault
+		} else if reading.err != nil {
+			known.Err = reading.err
 		}
 	}
 	slices.Sort(missing)
 	known.Unread = m.unread(s, slices.Compact(missing))
 	allowed := float64(p.Observed.Capacity-p.Line) / float64(p.Observed.Capacity)
-	known.Bound, known.Others = m.stalls.split(allowed, s.Pods)
+	known.Bound, known.Others = split(m.stalls[0], m.stalls[1], allowed, s.Pods)
 	return known
 }
 
-// split returns the pods that met a limit of their own between the two readings, by
+// split returns the pods that met a limit of their own between two readings, by
 // name, and whether another pod stalled for at least that share of the time.
-func (s *stallReadings) split(share float64, pods []*nodepods.Pod) (bound []string, others bool) {
-	enough := share * float64(s.last.at.Sub(s.before.at).Microseconds())
-	for uid, now := range s.last.byUID {
-		before := s.before.byUID[uid] // the zero value for a pod that is new
+func split(first, last stallReading, share float64, pods []*nodepods.Pod) (bound []string, others bool) {
+	enough := share * float64(last.at.Sub(first.at).Microseconds())
+	for uid, now := range last.byUID {
+		before := first.byUID[uid] // the zero value for a pod that is new
 		if now.LimitHits > before.LimitHits {
 			bound = append(bound, nameOf(uid, pods))
 			continue
