@@ -157,23 +157,15 @@ type Ended struct {
 	// Expected is what it was expected to free of the signal when it was accepted, in
 	// the signal's unit; nil where that was not known.
 	Expected *int64
-	// Reclaim is what its end freed; nil when that is not known.
-	Reclaim *Reclaimed
+	// Last is what it should have freed by the last measurement before it began to end, and Freed by how
+	// much what is available and what the other pods hold, together, grew from that measurement to its
+	// end; nil where that is not known. Freed may be negative: a process outside the pods took more
+	// meanwhile.
+	Last, Freed *int64
 }
 
 // Took returns how long it took, from its acceptance.
 func (e *Ended) Took() time.Duration { return e.Victim.Ended.Sub(e.Victim.Accepted) }
-
-// Reclaimed compares what a victim's end should have freed with what the node got back,
-// both in the signal's unit.
-type Reclaimed struct {
-	// Expected is what the victim held by the last measurement before it began to end.
-	Expected int64
-	// Actual is by how much what is available and what the other pods hold, together, grew from
-	// that measurement to its end. It may be negative: a process outside the pods took more
-	// meanwhile.
-	Actual int64
-}
 
 // DoubtLasts is how long a pod's end may be a request's doing after that was sent: the API server
 // gives it up after a while, and reading the pod takes its time. Later it is another's.

@@ -63,7 +63,8 @@ func (t *Tracker) ObserveReclaim(now time.Time, ended []decide.Victim, sample fu
 	for i := range gone {
 		r := t.reclaims[gone[i].UID]
 		delete(t.reclaims, gone[i].UID)
-		victims = append(victims, decide.Ended{Victim: gone[i], Signal: r.signal, Expected: r.expected, Reclaim: r.end(&read)})
+		last, freed := r.end(&read)
+		victims = append(victims, decide.Ended{Victim: gone[i], Signal: r.signal, Expected: r.expected, Last: last, Freed: freed})
 	}
 	for uid, r := range t.reclaims {
 		r.observe(uid, &read)
@@ -101,11 +102,11 @@ func (r *reclaim) observe(uid string, now *books) {
 	r.held, r.others = held, sum-held
 }
 
-// end compares the books at its end with those before it.
-func (r *reclaim) end(now *books) *decide.Reclaimed {
+// end compares the books at its end with those before it; nil where either is not known.
+func (r *reclaim) end(now *books) (last, freed *int64) {
 	sum, known := now.sum(r.signal)
 	if r.held == 0 || !known {
-		return nil
+		return nil, nil
 	}
-	return &decide.Reclaimed{Expected: r.held, Actual: sum - r.others}
+	return &r.held, new(sum - r.others)
 }

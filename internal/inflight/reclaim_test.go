@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -58,8 +57,8 @@ func TestReclaimIsADifferenceOfBooks(t *testing.T) {
 		n.holds = map[string]pressure.Amounts{"b": memory(other)}
 		ended := endGone(tracker, now, never)
 		got := tracker.ObserveReclaim(now, ended, read)
-		if want := (decide.Reclaimed{Expected: 300, Actual: 300 - host}); len(got) != 1 || *got[0].Reclaim != want {
-			t.Fatalf("seed %d: ended %+v, want %+v", seed, got, want)
+		if len(got) != 1 || *got[0].Last != 300 || *got[0].Freed != 300-host {
+			t.Fatalf("seed %d: ended %+v, want 300 that freed %d", seed, got, 300-host)
 		}
 		if again := tracker.ObserveReclaim(now.Add(time.Hour), ended, read); again != nil {
 			t.Fatalf("seed %d: it has ended twice: %+v", seed, again)
@@ -77,7 +76,7 @@ func TestReclaimOfUnreadBooks(t *testing.T) {
 	tracker.ObserveReclaim(at(0), nil, read)
 	ended := endGone(tracker, at(time.Second), never)
 	n.unread = errors.New("planted")
-	if got := tracker.ObserveReclaim(at(time.Second), ended, read); len(got) != 1 || got[0].Reclaim != nil {
+	if got := tracker.ObserveReclaim(at(time.Second), ended, read); len(got) != 1 || got[0].Freed != nil {
 		t.Errorf("ended %+v, want one whose reclaim is not known", got)
 	}
 }

@@ -121,7 +121,7 @@ func ended() *decide.Ended {
 			Accepted: start, Deadline: start.Add(45 * time.Second), Ended: start.Add(46 * time.Second),
 		},
 		Signal: pressure.MemoryAvailable, Expected: &expected,
-		Reclaim: &decide.Reclaimed{Expected: 290 * mi, Actual: 310 * mi},
+		Last: new(290 * mi), Freed: new(310 * mi),
 	}
 }
 

@@ -294,11 +294,12 @@ func victimStories() []story {
 			r.VictimEnded(first)
 			r.show()
 			unknown := ended()
-			unknown.Victim.Ended, unknown.Signal, unknown.Reclaim = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
+			unknown.Victim.Ended, unknown.Signal = start.Add(45*time.Second), pressure.NodeFSAvailable
+			unknown.Last, unknown.Freed = nil, nil
 			r.VictimEnded(unknown)
 			r.show()
 			less := ended()
-			less.Reclaim = &decide.Reclaimed{Expected: mi, Actual: -mi}
+			less.Last, less.Freed = new(mi), new(-mi)
 			r.VictimEnded(less)
 		}},
 		{"an incident's last line: what evictd, the kubelet and the kernel did", func(r *rig) {

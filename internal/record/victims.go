@@ -45,10 +45,7 @@ func (r *Recorder) VictimEnded(e *decide.Ended) {
 	r.metrics.terminations.WithLabelValues(strconv.FormatBool(overran)).Observe(e.Took().Seconds())
 	line := with("victim", b.Namespace+"/"+b.Name, "uid", b.UID, "signal", e.Signal, "unit", e.Signal.Unit(),
 		"accepted", b.Accepted.UTC(), "deadline", b.Deadline.UTC(), "duration_seconds", e.Took().Seconds(), "overran", overran).
-		some("held", b.Held, "expected", e.Expected)
-	if e.Reclaim != nil {
-		line = line.with("expected_last", e.Reclaim.Expected, "reclaimed", e.Reclaim.Actual)
-	}
+		some("held", b.Held, "expected", e.Expected, "expected_last", e.Last, "reclaimed", e.Freed)
 	r.logger.Info("victim ended", line...)
 }
 

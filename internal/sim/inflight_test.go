@@ -414,11 +414,12 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 		if e.Took() < n.ends || e.Took() > n.ends+time.Second || e.Victim.Stuck(e.Victim.Ended) {
 			n.t.Errorf("took %v until %v, want before %v", e.Took(), e.Victim.Ended, e.Victim.Deadline)
 		}
-		var want *decide.Reclaimed
+		var want, freed *int64
 		if c.expected > 0 {
-			want = &decide.Reclaimed{Expected: c.expected * Mebi, Actual: c.actual * Mebi}
+			want, freed = new(c.expected*Mebi), new(c.actual*Mebi)
 		}
-		same(n.t, "reclaimed", want, e.Reclaim)
+		same(n.t, "expected last", want, e.Last)
+		same(n.t, "reclaimed", freed, e.Freed)
 	})
 }
 
@@ -480,8 +481,8 @@ func TestAGrowingVictimIsReadAtOneSize(t *testing.T) {
 		}
 		n.watch(5 * time.Second)
 		for _, e := range n.ended {
-			if e.Reclaim == nil || e.Reclaim.Actual != e.Reclaim.Expected {
-				t.Errorf("%s: %+v", e.Victim.Name, e.Reclaim)
+			if e.Freed == nil || *e.Freed != *e.Last {
+				t.Errorf("%s: %+v", e.Victim.Name, e)
 			}
 		}
 		if len(n.ended) == 0 {
