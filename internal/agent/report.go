@@ -8,10 +8,13 @@ import (
 )
 
 // takeReport takes what became of a plan, or of a request in doubt: it has it remembered, and records the
-// decision, which has a hold only where no request was sent.
+// decision, which has a hold only where no request was sent. A request in doubt that may have ended its pod has.
 func (a *Agent) takeReport(r decide.Report) {
-	a.planned = nil
-	if a.learn(&r, time.Now()); len(r.Attempts) > 0 {
+	now := time.Now()
+	if a.planned = nil; r.Left != nil && r.Left.MayBeOurs(now) {
+		r = r.Left.CarriedOut(now, "reading the pod again", a.victims.All())
+	}
+	if a.learn(&r, now); len(r.Attempts) > 0 {
 		r.Hold = decide.HoldNone
 	}
 	a.record(&r.Decision)
@@ -42,9 +45,7 @@ func (a *Agent) learn(r *decide.Report, now time.Time) {
 func (a *Agent) reconcile(carriedOut []*decide.InDoubt) {
 	for _, open := range carriedOut {
 		if a.planned == nil && !a.victims.Terminates(open.UID()) { // by one before in this loop
-			r := decide.Report{Decision: *open.Decision(time.Now(), a.victims.All())}
-			r.Reconcile(open, "the watch of the pods")
-			a.takeReport(r)
+			a.takeReport(open.CarriedOut(time.Now(), "the watch of the pods", a.victims.All()))
 		}
 	}
 }

@@ -211,10 +211,16 @@ func (u *InDoubt) Undecided() string {
 	return u.Attempt.Entry.Pod.Key() + " is not terminating, and may not be evicted again yet; the last request for it may still be carried out"
 }
 
-// Decision returns the record of what became of the request after its own decision. InFlight are
-// the victims in flight now.
-func (u *InDoubt) Decision(now time.Time, inFlight []Victim) *Decision {
-	return &Decision{Time: now, Incident: u.Incident, Pressure: u.Pressure, Ranking: u.Ranking, InFlight: inFlight}
+// CarriedOut returns the report that the request was carried out, after that of its own decision; how names the source.
+// It has no times: nothing was sent. InFlight are the victims in flight now.
+func (u *InDoubt) CarriedOut(now time.Time, how string, inFlight []Victim) Report {
+	attempt := u.Attempt
+	attempt.Result = evict.Result{
+		Outcome: attempt.Request(false).Accepted(), Message: "there was no response to the request; " + how + " told its outcome",
+	}
+	return Report{Expected: u.Expected, Decision: Decision{
+		Time: now, Incident: u.Incident, Pressure: u.Pressure, Ranking: u.Ranking, InFlight: inFlight, Attempts: []Attempt{attempt},
+	}}
 }
 
 // Victim returns the pod as one in flight.

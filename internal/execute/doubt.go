@@ -33,7 +33,8 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt, within time.Du
 	now := r.options.Now()
 	switch mayCome := open.MayStillApply(now); {
 	case err == nil && seen != evict.Unconfirmed:
-		r.left(open, now)
+		r.report.Left, r.report.Expected, r.report.Hold = open, open.Expected, decide.HoldReclaimInProgress
+		r.report.Detail = open.Attempt.Entry.Pod.Key() + " is terminating or has ended, but not by this request"
 	case open != r.plan.InDoubt:
 		if err != nil || mayCome {
 			r.tryLast(open)
@@ -56,17 +57,4 @@ func (r *run) tryLast(open *decide.InDoubt) {
 		r.note(fmt.Sprintf("%s is tried last: a request for it, about %v, got no response and may still be carried out",
 			open.Attempt.Entry.Pod.Key(), open.Pressure.Threshold.Signal))
 	}
-}
-
-// left reports that a read found the pod of a request in doubt terminating, or deleted.
-func (r *run) left(open *decide.InDoubt, now time.Time) {
-	if open != r.plan.InDoubt {
-		r.report.Decision = *open.Decision(now, r.report.InFlight)
-	}
-	if open.MayBeOurs(now) {
-		r.report.Reconcile(open, "reading the pod again")
-		return
-	}
-	r.report.Expected, r.report.Foreign, r.report.Hold = open.Expected, &open.Attempt, decide.HoldReclaimInProgress
-	r.report.Detail = open.Attempt.Entry.Pod.Key() + " is terminating or has ended, but not by this request"
 }

@@ -61,7 +61,7 @@ func TestTheOrderOfARun(t *testing.T) {
 		}, []string{"look x"}, "RequestInDoubt"},
 		{"in doubt, and its pod is terminating", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.looks = open("x"), map[string]evict.Outcome{"x": evict.Evicted}
-		}, []string{"look x"}, ""},
+		}, []string{"look x"}, "ReclaimInProgress"},
 		{"in doubt, and its pod stays: it is the first", func(_ *fake, p *decide.Plan) {
 			p.InDoubt = open("b")
 		}, []string{"look b", "save b", "intent b", "evict b"}, ""},

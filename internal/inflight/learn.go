@@ -49,7 +49,11 @@ func victimOf(a *decide.Attempt, r *decide.Report, now time.Time) decide.Victim 
 // admission moves it away by its own means, or another has ended it since its request. It counts against no
 // limit, and its grace period is not shortened. While it is in flight it is no candidate.
 func (t *Tracker) learnOthers(r *decide.Report, now time.Time) {
-	other, until, moved := r.Foreign, decide.HardPatience, false
+	var other *decide.Attempt
+	until, moved := decide.HardPatience, false
+	if r.Left != nil {
+		other = &r.Left.Attempt
+	}
 	if last := r.Last(); last != nil && last.Result.Outcome == evict.Evacuating {
 		other, moved = last, true
 	} else if last != nil && last.Result.Outcome == evict.Gone { // the next decision measures what its cgroup still holds
