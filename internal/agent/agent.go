@@ -88,7 +88,7 @@ func (a *Agent) adopt(policy Policy) {
 // what a dry run simulated is forgotten with its end.
 func (a *Agent) putActing(now acting.State, cause string) {
 	if a.planned != nil {
-		a.executor.Cancel(errors.New(cause))
+		a.executor.Cancel(errors.New(cause), false)
 	}
 	a.acts = now
 	a.policy.DryRun, a.policy.DryRunWhy = !now.Acts(), now.Why

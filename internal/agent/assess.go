@@ -89,25 +89,22 @@ const LookEvery = 200 * time.Millisecond
 // cancelWhenOutdated cancels what is being carried out when the node does not need it any more,
 // needs another sooner, or cannot be read.
 func (a *Agent) cancelWhenOutdated(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
-	why, giveWay := decide.Obsolete(a.planned, &a.policy.Policy, sample, verdict)
+	why, urgent := decide.Obsolete(a.planned, &a.policy.Policy, sample, verdict)
 	if why == "" && verdict.Time.Sub(a.compared) >= LookEvery {
 		a.compared = verdict.Time
-		why, giveWay = a.obsolete(ctx, sample, verdict)
+		why, urgent = a.obsolete(ctx, sample, verdict)
 	}
-	switch {
-	case giveWay:
-		a.executor.GiveWay(errors.New(why))
-	case why != "":
-		a.executor.Cancel(errors.New(why))
+	if why != "" {
+		a.executor.Cancel(errors.New(why), urgent)
 	}
 }
 
 // obsolete says why the plan that is being carried out should be canceled by what the pods use now; ""
-// where it should not. GiveWay says that it cannot wait, because a hard pressure is to be dealt with: one
+// where it should not. Urgent says that it cannot wait, because a hard pressure is to be dealt with: one
 // of any signal that was held when a soft plan began and would evict now, for example because a reading
 // is available again, or because the pods in flight no longer suffice. While a hard pressure is held, even
 // permanently, soft plans continue.
-func (a *Agent) obsolete(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) (why string, giveWay bool) {
+func (a *Agent) obsolete(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) (why string, urgent bool) {
 	planned := &a.planned.Pressure.Threshold
 	for i := range verdict.Pressures {
 		p := &verdict.Pressures[i]

@@ -250,10 +250,10 @@ func (s *Situation) escalation() []Candidate {
 }
 
 // Obsolete says why a plan that is being carried out should be canceled by a newer sample; "" where
-// it should not. GiveWay says that it cannot wait: a hard pressure, of any signal, began after a soft
+// it should not. Urgent says that it cannot wait: a hard pressure, of any signal, began after a soft
 // decision was made. That can wait neither for the other requests of the plan nor for a soft grace period.
 // A hard pressure from before the decision was decided first.
-func Obsolete(d *Decision, policy *Policy, sample *pressure.Sample, verdict *pressure.Verdict) (why string, giveWay bool) {
+func Obsolete(d *Decision, policy *Policy, sample *pressure.Sample, verdict *pressure.Verdict) (why string, urgent bool) {
 	if _, fault := incompleteReading(&Situation{Pressure: d.Pressure, Sample: sample, Policy: policy}, d); fault != "" {
 		return fault, false
 	}

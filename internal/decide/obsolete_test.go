@@ -23,7 +23,7 @@ func TestPlanIsObsolete(t *testing.T) {
 		soft      bool
 		verdict   *pressure.Verdict
 		want      string
-		giveWay   bool
+		urgent    bool
 	}{
 		"it holds on":                              {60, nil, true, &pressure.Verdict{}, "", false},
 		"it is over":                               {100, nil, true, &pressure.Verdict{}, "recovered meanwhile", false},
@@ -39,9 +39,9 @@ func TestPlanIsObsolete(t *testing.T) {
 		if test.fault != nil {
 			s.Sample.Observations[memory] = pressure.Observation{Err: test.fault}
 		}
-		why, giveWay := decide.Obsolete(&d, s.Policy, s.Sample, test.verdict)
-		if why != test.want || giveWay != test.giveWay {
-			t.Errorf("%s: %q, %v, want %q, %v", name, why, giveWay, test.want, test.giveWay)
+		why, urgent := decide.Obsolete(&d, s.Policy, s.Sample, test.verdict)
+		if why != test.want || urgent != test.urgent {
+			t.Errorf("%s: %q, %v, want %q, %v", name, why, urgent, test.want, test.urgent)
 		}
 	}
 }

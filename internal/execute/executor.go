@@ -102,15 +102,12 @@ func (e *Executor) Start(ctx context.Context, p decide.Plan) {
 func (e *Executor) Reports() <-chan decide.Report { return e.reports }
 
 // Cancel ends a plan between two of its requests; the first cause counts, which the report's
-// detail names. A request that is under way is answered first.
-func (e *Executor) Cancel(cause error) { e.cancel(cause) }
-
-// GiveWay is Cancel for urgent cases: a request that hangs, in a webhook for up to 30 s, is
-// withdrawn, and is in doubt from then on, like one without a response. It is called repeatedly
-// while the plan is carried out.
-func (e *Executor) GiveWay(cause error) {
+// detail names. A request that is under way is answered first, unless the cause is urgent: then one that
+// hangs, in a webhook for up to 30 s, is withdrawn, and is in doubt from then on, like one without a
+// response. It is called repeatedly while the plan is carried out.
+func (e *Executor) Cancel(cause error, urgent bool) {
 	e.cancel(cause)
-	if last := e.last.Load(); last != nil && e.options.Now().Sub(last.since) >= hangsAfter {
+	if last := e.last.Load(); urgent && last != nil && e.options.Now().Sub(last.since) >= hangsAfter {
 		last.withdraw(errWithdrawn)
 	}
 }

@@ -143,11 +143,11 @@ func TestACanceledPlanSendsNothingFurther(t *testing.T) {
 		detail    string
 		after     time.Duration
 	}{
-		"canceled: what is under way is answered": {func(e *Executor, _ func()) { e.Cancel(errPlanted()) }, 1, false, "planted: no further request was sent", 10 * time.Second},
-		"gives way: what hangs is withdrawn":      {func(e *Executor, _ func()) { e.GiveWay(errPlanted()) }, 1, true, "", 2 * time.Second},
+		"canceled: what is under way is answered": {func(e *Executor, _ func()) { e.Cancel(errPlanted(), false) }, 1, false, "planted: no further request was sent", 10 * time.Second},
+		"gives way: what hangs is withdrawn":      {func(e *Executor, _ func()) { e.Cancel(errPlanted(), true) }, 1, true, "", 2 * time.Second},
 		"canceled, and then gives way": {func(e *Executor, _ func()) {
-			e.Cancel(errPlanted())
-			e.GiveWay(errors.New("later"))
+			e.Cancel(errPlanted(), false)
+			e.Cancel(errors.New("later"), true)
 		}, 1, true, "", 2 * time.Second},
 		"shut down: it has a moment": {func(_ *Executor, shutDown func()) { shutDown() }, 1, true, "", 2*time.Second + ShutdownWait},
 	} {
