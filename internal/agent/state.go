@@ -39,8 +39,8 @@ func (a *Agent) restore(s *State, now time.Time) {
 	}
 }
 
-// keepChanged ends a tick: it hands over what is known where something of it has changed. While a plan is
-// carried out [Agent.beforeSend] alone does.
+// keepChanged ends a tick, and comes before a plan: it hands over what is known where something of it has
+// changed. While a plan is carried out [Agent.beforeSend] alone does.
 func (a *Agent) keepChanged() {
 	if a.changed && a.planned == nil {
 		a.changed = false

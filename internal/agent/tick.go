@@ -97,10 +97,8 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		dealt[signal] = true
 		s, plan := a.assess(ctx, sample, p)
 		if !plan.Held() {
-			if a.planned, a.known = &plan.Decision, a.export(); a.changed { // known is kept with each of its requests too
-				a.changed = false
-				a.options.Save(a.known)
-			}
+			a.keepChanged()
+			a.planned, a.known = &plan.Decision, a.export() // known is kept with each of its requests
 			a.executor.Start(ctx, plan)
 			return next
 		}
