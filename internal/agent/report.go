@@ -14,18 +14,14 @@ func (a *Agent) takeReport(r decide.Report) {
 	if a.planned = nil; r.Left != nil && r.Left.MayBeOurs(now) {
 		r = r.Left.CarriedOut(now, "reading the pod again", a.victims.All())
 	}
-	if a.learn(&r, now); len(r.Attempts) > 0 {
+	a.learn(&r, now)
+	switch {
+	case len(r.Attempts) > 0:
 		r.Hold = decide.HoldNone
+	case r.Hold == decide.HoldNone: // it was canceled before its first request, and is not recorded
+		return
 	}
-	a.record(&r.Decision)
-}
-
-// record hands a decision over. One without a request is a hold, or was canceled before its first one and is
-// not recorded.
-func (a *Agent) record(d *decide.Decision) {
-	if len(d.Attempts) > 0 || d.Hold != decide.HoldNone {
-		a.options.Recorder.Decision(d)
-	}
+	a.options.Recorder.Decision(&r.Decision)
 }
 
 // learn takes what became of a plan, or of a request in doubt, and keeps it: the victim is followed
@@ -39,13 +35,4 @@ func (a *Agent) learn(r *decide.Report, now time.Time) {
 		a.cooldown.Accept(pod.OwnerUID, simulated, now)
 	}
 	a.changed = true
-}
-
-// reconcile resolves requests in doubt that were carried out, by what the watch reports.
-func (a *Agent) reconcile(carriedOut []*decide.InDoubt) {
-	for _, open := range carriedOut {
-		if a.planned == nil && !a.victims.Terminates(open.UID()) { // by one before in this loop
-			a.takeReport(open.CarriedOut(time.Now(), "the watch of the pods", a.victims.All()))
-		}
-	}
 }

@@ -39,7 +39,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 }
 
 // updateVictims brings the list of victims up to date before the node is read, and returns those
-// that have gone.
+// that have gone. What the watch reports resolves requests in doubt that were carried out.
 func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victim {
 	ended, carriedOut := a.victims.Update(ctx, now)
 	a.changed = a.changed || len(ended) > 0
@@ -47,7 +47,11 @@ func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victi
 		blocked, misconfigured := a.cooldown.Waiting(now, a.victims.Present)
 		a.options.Recorder.Ledger(now, a.victims.All(), blocked, misconfigured)
 	}
-	a.reconcile(carriedOut)
+	for _, open := range carriedOut {
+		if a.planned == nil && !a.victims.Terminates(open.UID()) { // by one before in this loop
+			a.takeReport(open.CarriedOut(time.Now(), "the watch of the pods", a.victims.All()))
+		}
+	}
 	return ended
 }
 
@@ -105,7 +109,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		if margin, waits := s.Margin(&plan.Decision); waits && !bounded {
 			next, bounded = min(next, a.pacer.Until(signal, margin/2)), true
 		}
-		a.record(&plan.Decision)
+		a.options.Recorder.Decision(&plan.Decision)
 	}
 	return next
 }
