@@ -27,12 +27,9 @@ const (
 	reasonOOMKilled = "OOMKilled"
 )
 
-// The annotations that the kubelet writes on static pods and their mirrors
+// annotationHash is what the kubelet writes on static pods and their mirrors
 // (k8s.io/kubernetes pkg/kubelet/types/pod_update.go).
-const (
-	annotationMirror = corev1.MirrorPodAnnotationKey
-	annotationHash   = "kubernetes.io/config.hash"
-)
+const annotationHash = "kubernetes.io/config.hash"
 
 // The annotations by which a pod asks Karpenter (sigs.k8s.io/karpenter pkg/utils/pod/scheduling.go,
 // IsDoNotDisruptActive), the Cluster Autoscaler (k8s.io/autoscaler cluster-autoscaler/utils/drain,
@@ -141,7 +138,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 // A Node as the owner proves nothing: every mirror has one beside the annotation, and every user
 // who may create or patch a pod can write one.
 func (p *Pod) markMirror(annotations map[string]string) {
-	_, p.Mirror = annotations[annotationMirror]
+	_, p.Mirror = annotations[corev1.MirrorPodAnnotationKey]
 	if hash := annotations[annotationHash]; p.Mirror && hash != "" {
 		p.CgroupUID = wording.Shorten(hash, longestName)
 	}
