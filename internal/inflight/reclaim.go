@@ -14,13 +14,10 @@ import (
 // booksEvery is how often the books are read while victims of evictd's are in flight.
 const booksEvery = time.Second
 
-// reclaim is that of one victim of evictd's.
+// reclaim is that of one victim of evictd's, as far as it is known. Others is the rest of the books when it held Last.
 type reclaim struct {
-	signal   pressure.Signal
-	expected *int64 // when it was accepted; nil where that is not known
-	// held is what it held at the last measurement before it began to end, others the rest of
-	// the books then; both are 0 before the first.
-	held, others int64
+	decide.Ended
+	others int64
 }
 
 // books are what is available on the node and what the pods hold, read at one moment. The zero
@@ -37,9 +34,9 @@ func (t *Tracker) follow(v *decide.Victim) {
 	if err != nil || v.DryRun || v.Phase != decide.Terminating || t.reclaims[v.UID] != nil {
 		return
 	}
-	r := &reclaim{signal: signal}
+	r := &reclaim{Ended: decide.Ended{Signal: signal}}
 	if expected, known := decide.ReclaimOf(signal, v.Expected); known {
-		r.expected = &expected
+		r.Expected = &expected
 	}
 	t.reclaims[v.UID] = r
 	t.booksRead = time.Time{} // at once, before it begins to end
@@ -63,8 +60,9 @@ func (t *Tracker) ObserveReclaim(now time.Time, ended []decide.Victim, sample fu
 	for i := range gone {
 		r := t.reclaims[gone[i].UID]
 		delete(t.reclaims, gone[i].UID)
-		last, freed := r.end(&read)
-		victims = append(victims, decide.Ended{Victim: gone[i], Signal: r.signal, Expected: r.expected, Last: last, Freed: freed})
+		r.Victim = gone[i]
+		r.end(&read)
+		victims = append(victims, r.Ended)
 	}
 	for uid, r := range t.reclaims {
 		r.observe(uid, &read)
@@ -94,19 +92,21 @@ func (b *books) sum(signal pressure.Signal) (sum int64, known bool) {
 // observe keeps the books while the victim holds at least half of what it held when it was
 // accepted: what is left after that is the end of what has begun to end.
 func (r *reclaim) observe(uid string, now *books) {
-	held := now.held[uid].At(r.signal)
-	sum, known := now.sum(r.signal)
-	if r.expected == nil || !known || held == 0 || held < *r.expected/2 {
+	held := now.held[uid].At(r.Signal)
+	sum, known := now.sum(r.Signal)
+	if r.Expected == nil || !known || held == 0 || held < *r.Expected/2 {
 		return
 	}
-	r.held, r.others = held, sum-held
+	r.Last, r.others = &held, sum-held
 }
 
-// end compares the books at its end with those before it; nil where either is not known.
-func (r *reclaim) end(now *books) (last, freed *int64) {
-	sum, known := now.sum(r.signal)
-	if r.held == 0 || !known {
-		return nil, nil
+// end compares the books at its end with those before it. One figure is not said without the other: their sums are
+// compared.
+func (r *reclaim) end(now *books) {
+	sum, known := now.sum(r.Signal)
+	if !known || r.Last == nil {
+		r.Last = nil
+		return
 	}
-	return &r.held, new(sum - r.others)
+	r.Freed = new(sum - r.others)
 }

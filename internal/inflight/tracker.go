@@ -71,7 +71,7 @@ func New(pods Pods, measurer Measurer) *Tracker {
 // before does not count, and once evictd evicts for real no victim of a dry run is in flight.
 func (t *Tracker) Adopt(dryRun bool) {
 	for _, r := range t.reclaims {
-		r.held = 0
+		r.Last = nil
 	}
 	if t.dryRun = dryRun; !dryRun {
 		t.drop(func(v *decide.Victim) bool { return v.DryRun })
