@@ -116,11 +116,9 @@ type Use struct {
 	// Value is in the signal's unit; it means nothing unless Known is set.
 	Value int64
 	Known bool
-	// Expected is what its end should free.
+	// Expected is what its end should free: nothing where the cgroup is there and uses nothing, of which the use is not
+	// known.
 	Expected pressure.Amounts
-	// Emptied says that the cgroup is there and uses nothing: the use is not known, and what
-	// is expected is.
-	Emptied bool
 	// WorkingSet and Reclaim are both figures of the pod's memory, in bytes; 0 for a disk.
 	WorkingSet, Reclaim int64
 }

@@ -67,7 +67,7 @@ func (t *Tracker) holds(uid string, s *decide.Situation) (pressure.Amounts, bool
 	if use, is := s.Uses.Unlisted[uid]; is {
 		return use.Expected, true
 	}
-	if use := s.Uses.ByUID[uid]; use.Known || use.Emptied {
+	if use, is := s.Uses.ByUID[uid]; is {
 		return use.Expected, true
 	}
 	var none pressure.Amounts
@@ -105,7 +105,7 @@ func (t *Tracker) others(s *decide.Situation, until time.Time, counted []decide.
 		}
 	}
 	for uid, use := range s.Uses.Unlisted {
-		if !use.Emptied && holds(uid, use) {
+		if holds(uid, use) {
 			add(decide.Victim{UID: uid}, use)
 		}
 	}
