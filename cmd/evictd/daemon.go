@@ -115,12 +115,11 @@ func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
 
 // options returns the agent's parts.
 func (d *daemon) options(policy agent.Policy) agent.Options {
-	disks := newDisk(d.clients, d.flags, d.inForce.Load)
 	options := agent.Options{
 		Policy:     policy,
 		Sampler:    d.sampler,
 		Pods:       d.pods,
-		Measure:    measure.Options{Cgroups: d.host.tree, Disk: disks, Images: disks, Fault: d.recorder.Failed},
+		Measure:    measure.Options{Cgroups: d.host.tree, Disk: newDisk(d.clients, d.flags, d.inForce.Load), Fault: d.recorder.Failed},
 		Evictor:    evict.New(d.clients.Evicting, time.Now),
 		Recorder:   d.recorder,
 		Wake:       d.wakers.Wake(),

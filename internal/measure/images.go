@@ -7,7 +7,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kubeletconfig"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -18,13 +17,6 @@ type UnusedImages struct {
 	Bytes int64
 	// OnNodeFS says that images are on nodefs: the node has one filesystem for both.
 	OnNodeFS bool
-}
-
-// Images counts what images hold that no pod of the node uses.
-type Images interface {
-	// Unused counts them; pods are those of the node. It may take seconds. An error means
-	// that nothing is known.
-	Unused(ctx context.Context, pods []*nodepods.Pod) (UnusedImages, error)
 }
 
 // imageCount is what is known of the images.
@@ -45,11 +37,11 @@ type belowLine struct {
 // when one is due, and follows where the signal is relative to the kubelet's line. It does not wait.
 func (m *Measurer) Images(ctx context.Context, s *decide.Situation) decide.Images {
 	p := &s.Pressure
-	if m.options.Images == nil || p.Threshold.Signal.Kind() != pressure.SpaceKind {
+	if p.Threshold.Signal.Kind() != pressure.SpaceKind {
 		return decide.Images{}
 	}
 	c, b := &m.images, &m.images.below[p.Threshold.Signal]
-	c.ask(ctx, m, p.SampleTime, decide.ImagesEvery, s.Pods, m.options.Images.Unused)
+	c.ask(ctx, m, p.SampleTime, decide.ImagesEvery, s.Pods, m.options.Disk.Unused)
 	known := decide.Images{
 		Concern: true, Requested: c.known.At, Bytes: c.known.Figures.Bytes, Elsewhere: !c.on(p.Threshold.Signal, s.Uses), Err: c.last.Err,
 	}

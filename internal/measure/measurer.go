@@ -36,17 +36,18 @@ type Cgroups interface {
 	Present(uid string) (bool, error)
 }
 
-// Disk measures the pods' disk use.
+// Disk measures what is on the node's disks. It may take seconds; an error means that nothing is known.
 type Disk interface {
-	// Measure returns the pods' disk use by the UIDs of their cgroups. It may take seconds.
+	// Measure returns the pods' disk use by the UIDs of their cgroups.
 	Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error)
+	// Unused counts what images hold that no pod of the node uses.
+	Unused(ctx context.Context, pods []*nodepods.Pod) (UnusedImages, error)
 }
 
-// Options are where a Measurer reads. Without Images no pod waits for unused images.
+// Options are where a Measurer reads.
 type Options struct {
 	Cgroups Cgroups
 	Disk    Disk
-	Images  Images
 	// Fault receives the error of each source that could not be read.
 	Fault func(source string, err error)
 }

@@ -22,6 +22,10 @@ func (hanging) Measure(ctx context.Context, _ []*nodepods.Pod) (map[string]usage
 	return nil, ctx.Err()
 }
 
+func (hanging) Unused(context.Context, []*nodepods.Pod) (UnusedImages, error) {
+	return UnusedImages{}, nil
+}
+
 // TestDiskIsKnownOnlyByAYoungMeasurement: a decision is based on a measurement of the disks only
 // while the measurement is fresh, newer than the pressure and the last victim's end, and without an
 // error. Whatever the source does, nothing waits for it.

@@ -42,16 +42,12 @@ func enforced(policy agent.Policy) agent.Policy {
 
 // Options are an agent's of the node, which keeps its state in the file and knows that there was nothing before.
 func (n *Node) Options(policy agent.Policy, f *File) agent.Options {
-	o := agent.Options{
+	return agent.Options{
 		Policy: enforced(policy), Sampler: n, Pods: n, Evictor: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Save: f.Save, Remembered: &agent.State{},
 		OOMKills: n.oomKills, KubeletGap: func(time.Time) int64 { return n.gap }, Held: n.detailOf, Taints: untainted{},
 		Measure: measure.Options{Cgroups: n, Disk: n.disk, Fault: recorder{n}.Failed},
 	}
-	if n.images != nil {
-		o.Measure.Images = n.images
-	}
-	return o
 }
 
 // untainted is a node that keeps no taints.

@@ -90,8 +90,9 @@ type Images struct {
 	asked  int
 }
 
-// Unused implements [measure.Images].
-func (f *Images) Unused(context.Context, []*nodepods.Pod) (measure.UnusedImages, error) {
+// Unused implements [measure.Disk].
+func (d *Disk) Unused(context.Context, []*nodepods.Pod) (measure.UnusedImages, error) {
+	f := d.node.images
 	f.asked++
 	time.Sleep(f.slow) // a directory that does not answer hears of no context
 	return f.unused, f.err

@@ -52,7 +52,7 @@ type Node struct {
 	kills       int64                                  // of the kernel for want of memory
 	gap         int64                                  // what agent.Options.KubeletGap returns
 	disk        *Disk                                  // nil: no story about one
-	images      *Images                                // nil: the agent counts none
+	images      *Images                                // at first none that is not used
 	samples     int                                    // so many were taken
 	collects    int                                    // and so often the pods were read
 	stallReads  int                                    // and their stalls
@@ -104,7 +104,7 @@ type Pod struct {
 
 // New returns a node with so many MiB of memory and no pod, whose victims take two seconds to end.
 func New(capacity int64) *Node {
-	return &Node{capacity: capacity * Mebi, pods: map[string]*Pod{}, ends: 2 * time.Second}
+	return &Node{capacity: capacity * Mebi, pods: map[string]*Pod{}, ends: 2 * time.Second, images: &Images{}}
 }
 
 // Run puts a ready pod of a ReplicaSet of its own on the node, with its use and its request in MiB. Its UID is

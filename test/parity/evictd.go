@@ -20,7 +20,9 @@ type Source struct {
 	Cgroups interface {
 		Collect(into []usage.Pod) ([]usage.Pod, error)
 	}
-	Disk measure.Disk
+	Disk interface {
+		Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error)
+	}
 	// MemoryAvailable is how memory.available is measured, and so the pods' memory.
 	MemoryAvailable pressure.MemoryDefinition
 }
