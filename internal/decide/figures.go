@@ -153,11 +153,8 @@ func usesKnown(s *Situation, d *Decision) (Hold, string) {
 	return HoldNone, ""
 }
 
-// Images is what is known of the images that no pod uses. The zero value is a pressure that has nothing
-// to do with them.
+// Images is what is known of the images that no pod uses.
 type Images struct {
-	// Concern says that they may be on the device that is short.
-	Concern bool
 	// Requested is when the newest count was requested whose outcome is known; the zero time where there
 	// is none. Bytes is what they hold by it, and Elsewhere says that they are on another device.
 	Requested time.Time
@@ -183,7 +180,7 @@ func imagesFirst(s *Situation, d *Decision) (Hold, string) {
 	now, missing := p.SampleTime, s.shortage().Missing
 	known := !i.Requested.IsZero() && now.Sub(i.Requested) < ImagesMaxAge
 	switch {
-	case !i.Concern, known && (i.Elsewhere || i.Bytes < missing):
+	case p.Threshold.Signal.Kind() != pressure.SpaceKind, known && (i.Elsewhere || i.Bytes < missing):
 		return HoldNone, ""
 	case known:
 		return i.await(p, missing, d)

@@ -104,7 +104,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 				}}
 			}},
 			{"images go first", decide.HoldImagesFirst, func(s *decide.Situation) {
-				s.Images = decide.Images{Concern: true, Requested: noon(), Bytes: 40, Line: 50, Within: time.Minute}
+				s.Images = decide.Images{Requested: noon(), Bytes: 40, Line: 50, Within: time.Minute}
 			}},
 			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &decide.Wait{} }},
 			{"no pod", decide.HoldNoCandidates, func(s *decide.Situation) { s.Pods = nil }},

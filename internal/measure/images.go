@@ -43,7 +43,7 @@ func (m *Measurer) Images(ctx context.Context, s *decide.Situation) decide.Image
 	c, b := &m.images, &m.images.below[p.Threshold.Signal]
 	c.ask(ctx, m, p.SampleTime, decide.ImagesEvery, s.Pods, m.options.Disk.Unused)
 	known := decide.Images{
-		Concern: true, Requested: c.known.At, Bytes: c.known.Figures.Bytes, Elsewhere: !c.on(p.Threshold.Signal, s.Uses), Err: c.last.Err,
+		Requested: c.known.At, Bytes: c.known.Figures.Bytes, Elsewhere: !c.on(p.Threshold.Signal, s.Uses), Err: c.last.Err,
 	}
 	if c.pending {
 		known.Pending = c.asked
