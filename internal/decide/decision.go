@@ -160,9 +160,6 @@ const (
 	PartOther Part = "Other"
 )
 
-// Parts returns every part of a disk, in the order in which they are reported.
-func Parts() []Part { return []Part{PartLayers, PartLogs, PartEmptyDirs, PartDeleted, PartOther} }
-
 // Breakdown says what uses a disk signal, in the signal's unit, or memory, in bytes. A part that is
 // not known is missing; nil when nothing may be reported. For a disk, without [PartOther] not every
 // pod is known completely, and the parts are lower bounds: what is not known of a pod would

@@ -141,7 +141,9 @@ func diskExpected(u *usage.DiskUse) pressure.Amounts {
 // breakdown returns where what is used of a disk is; nil where the figures contradict each other.
 func breakdown(p *pressure.Pressure, uses *decide.Uses) decide.Breakdown {
 	signal, b, hidden := p.Threshold.Signal, decide.Breakdown{}, false
-	names := decide.Parts() // in the order of usage's
+	names := [...]decide.Part{
+		usage.Layers: decide.PartLayers, usage.Logs: decide.PartLogs, usage.Volumes: decide.PartEmptyDirs, usage.Deleted: decide.PartDeleted,
+	}
 	for i := range uses.Disk {
 		for part, used := range filesystemOf(signal, &uses.Disk[i]) {
 			n, known := amountUsed(signal, used)
