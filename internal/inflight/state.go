@@ -16,8 +16,9 @@ const requestedKept = time.Hour
 // State is what a [Tracker] knows that a restart must not forget.
 type State struct {
 	Victims []decide.Victim `json:"victims,omitempty"`
-	// LastEnd is when a victim of evictd's last ended; the zero time when none has. Unknown is when a process
-	// began that knew not all of the time before; the zero time when none did.
+	// LastEnd is when a victim of evictd's last ended; the zero time when none has. The ends of other pods do not
+	// count: on a node with short jobs pods end all the time. Unknown is when a process began that knew not all
+	// of the time before, so that a victim of then may be in flight; the zero time when none did.
 	LastEnd time.Time `json:"lastEnd,omitzero"`
 	Unknown time.Time `json:"unknown,omitzero"`
 }

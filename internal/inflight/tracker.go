@@ -44,19 +44,14 @@ type Tracker struct {
 
 	// victims are in any phase: those that terminate in the order in which they were accepted, those that are
 	// gone in the order of their ends, and of those in doubt at most one for a resource.
-	victims []*decide.Victim
-	// lastEnd is when a victim of evictd's last ended; the zero time when none has. The ends of other pods do not
-	// count: on a node with short jobs pods end all the time.
-	lastEnd time.Time
+	victims          []*decide.Victim
+	lastEnd, unknown time.Time // as [State] has them
 	// seen is what was available at the last reading, so that there is one from before a victim's
 	// end.
 	seen pressure.Amounts
 	// kubelets are the pods of which it is known that the kubelet evicted them, by UID; nil
 	// where no shortage lasts.
 	kubelets map[string]bool
-	// unknown is when a process began that knew not all of the time before, so that a victim of then may be in
-	// flight; zero where none did.
-	unknown time.Time
 
 	reclaims  map[string]*reclaim // those of evictd's victims, by UID
 	booksRead time.Time
