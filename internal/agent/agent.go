@@ -60,7 +60,7 @@ func New(options Options) *Agent {
 		incidents: incident.New(options.OOMKills, options.Pods.List, options.Recorder.Failed),
 	}
 	a.executor = execute.New(execute.Options{ // what it calls runs on its goroutine
-		Evictor: options.Evictor, Taints: options.Taints, Held: options.Held, Now: time.Now,
+		Evictor: options.Evictor, Tainted: options.Taints.Settled, Held: options.Held, Now: time.Now,
 		Listed: func(uid string) bool {
 			return slices.ContainsFunc(options.Pods.List(), func(pod *nodepods.Pod) bool { return pod.UID == uid })
 		},

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"time"
 
 	"github.com/evictd/evictd/internal/acting"
@@ -24,7 +25,8 @@ type Sampler interface {
 
 // Taints keeps taints of evictd's own on the node.
 type Taints interface {
-	execute.Taints
+	// Settled waits until the node carries them; an error says why it does not yet.
+	Settled(ctx context.Context) error
 	// Want says what the node should carry from now on. It does not wait.
 	Want(w taint.Wanted)
 }

@@ -36,17 +36,12 @@ type Evictor interface {
 	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)
 }
 
-// Taints keep taints of evictd's own on the node.
-type Taints interface {
-	// Settled waits until the node carries them; an error says why it does not yet.
-	Settled(ctx context.Context) error
-}
-
 // Options are an executor's parts. All must be set. Listed, BeforeSend, Intent and Held are called on
 // the executor's goroutine.
 type Options struct {
 	Evictor Evictor
-	Taints  Taints
+	// Tainted waits until the node carries evictd's taints; an error says why it does not yet.
+	Tainted func(ctx context.Context) error
 	// Listed reports whether the watch lists a pod.
 	Listed func(uid string) bool
 	// BeforeSend keeps a request that may be carried out, right before it is sent, for the

@@ -115,7 +115,7 @@ func (r *run) awaitTaint(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, TaintTimeout)
 	defer cancel()
 	keys := strings.Join(taint.Of(r.plan.Decision.Pressure.Threshold.Signal).Keys(), ", ")
-	switch err := r.options.Taints.Settled(ctx); {
+	switch err := r.options.Tainted(ctx); {
 	case err != nil:
 		r.note("the node may not carry " + keys + ": " + err.Error())
 	case r.plan.Decision.DryRun:
