@@ -67,6 +67,7 @@ func New(options Options) *Agent {
 		BeforeSend: a.beforeSend, Intent: options.Recorder.Intent,
 	})
 	a.victims = inflight.New(options.Pods, a.measurer)
+	a.progress.set(time.Now(), errors.New("no sample has been read yet")) // a first tick may hang too
 	a.restore(options.Remembered, time.Now())
 	a.adopt(options.Policy)
 	return a
@@ -116,7 +117,6 @@ func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool
 // Run watches the node until the context ends. After that no new eviction starts; a pending one
 // gets a few seconds for its response and its record.
 func (a *Agent) Run(ctx context.Context) error {
-	a.progress.set(time.Now(), errors.New("no sample has been read yet")) // a first tick may hang too
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var ticked time.Time

@@ -16,7 +16,7 @@ const StalledAfter = 30 * time.Second
 // progress is what the probes need of the last tick. It is safe for concurrent use.
 type progress struct {
 	mu      sync.Mutex
-	at      time.Time // when it began; the zero time before the loop runs
+	at      time.Time // when it began; when the agent was made, before the first
 	reading error     // why the last sample was not complete; nil when it was
 }
 
@@ -54,7 +54,7 @@ func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pres
 // Alive returns an error when the loop has made no progress for [StalledAfter]. It may be called on any
 // goroutine.
 func (a *Agent) Alive(now time.Time) error {
-	if at, _ := a.progress.get(); !at.IsZero() && now.Sub(at) > StalledAfter {
+	if at, _ := a.progress.get(); now.Sub(at) > StalledAfter {
 		return fmt.Errorf("no tick for %v", now.Sub(at).Round(time.Second))
 	}
 	return nil
@@ -69,9 +69,6 @@ func (a *Agent) Ready() error {
 	if err := a.options.Pods.Stale(); err != nil {
 		return fmt.Errorf("no pod is evicted: %w", err)
 	}
-	at, reading := a.progress.get()
-	if at.IsZero() {
-		return errors.New("the loop does not run yet")
-	}
+	_, reading := a.progress.get()
 	return reading
 }
