@@ -78,7 +78,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	}
 	policy := d.policyOf(c)
 	d.pods.KeepLabels(c.LabelKeys())
-	if !d.agent.Reload(ctx, policy, sampler) {
+	if !d.agent.Reload(ctx, policy, sampler.Sample) {
 		return nil // the program ends: neither in force nor refused
 	}
 	d.inForce.Store(c)

@@ -117,7 +117,7 @@ func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
 func (d *daemon) options(policy agent.Policy) agent.Options {
 	options := agent.Options{
 		Policy:     policy,
-		Sampler:    d.sampler,
+		Sample:     d.sampler.Sample,
 		Pods:       d.pods,
 		Measure:    measure.Options{Cgroups: d.host.tree, Disk: newDisk(d.clients, d.flags, d.inForce.Load), Fault: d.recorder.Failed},
 		Evictor:    evict.New(d.clients.Evicting, time.Now),

@@ -103,11 +103,11 @@ func (a *Agent) putActing(now acting.State, cause string) {
 	a.changed = true
 }
 
-// Reload makes a policy the active one before the next tick, with a sampler for its thresholds. It
-// returns true when the loop no longer uses the sampler before, and false when the context ended first.
-func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool {
+// Reload makes a policy the active one before the next tick, with what reads the node for its thresholds. It
+// returns true when the loop no longer uses what did before, and false when the context ended first.
+func (a *Agent) Reload(ctx context.Context, policy Policy, sample func(now time.Time) pressure.Sample) bool {
 	select {
-	case a.reload <- func() { a.options.Sampler = sampler; a.adopt(policy) }:
+	case a.reload <- func() { a.options.Sample = sample; a.adopt(policy) }:
 		return true
 	case <-ctx.Done():
 		return false

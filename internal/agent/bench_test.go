@@ -124,7 +124,7 @@ func newBenchAgent(tb testing.TB, n *benchNode, change ...func(*Options)) *Agent
 			Acting: func() acting.State { return acting.State{Reason: acting.Configured} },
 		},
 		Save:       func(any) func() { return func() {} },
-		Remembered: &State{}, Sampler: n, Pods: n, Measure: measure.Options{Cgroups: n, Fault: func(string, error) {}}, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },
+		Remembered: &State{}, Sample: n.Sample, Pods: n, Measure: measure.Options{Cgroups: n, Fault: func(string, error) {}}, Evictor: n, Recorder: &silence{}, Random: func() float64 { return 0 },
 		OOMKills: func() (int64, error) { return 0, nil }, KubeletGap: func(time.Time) int64 { return 0 }, Taints: n, Held: func(string) (usage.Detail, error) { return nil, nil },
 	}
 	for _, c := range change {

@@ -17,12 +17,6 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Sampler reads the node. The sample's time is the argument: the moment just
-// before the reading.
-type Sampler interface {
-	Sample(now time.Time) pressure.Sample
-}
-
 // Taints keeps taints of evictd's own on the node.
 type Taints interface {
 	// Settled waits until the node carries them; an error says why it does not yet.
@@ -64,8 +58,9 @@ type Pods interface {
 
 // Options are the agent's parts. All must be set, except where a field says what nil means.
 type Options struct {
-	Policy   Policy
-	Sampler  Sampler
+	Policy Policy
+	// Sample reads the node. The sample's time is the argument: the moment just before the reading.
+	Sample   func(now time.Time) pressure.Sample
 	Pods     Pods
 	Measure  measure.Options
 	Evictor  execute.Evictor

@@ -56,7 +56,7 @@ func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victi
 }
 
 // sample reads the node.
-func (a *Agent) sample() pressure.Sample { return a.options.Sampler.Sample(time.Now()) }
+func (a *Agent) sample() pressure.Sample { return a.options.Sample(time.Now()) }
 
 // look reads the node and judges it, and opens and closes incidents. The sample is without the would-be victims of
 // a dry run.

@@ -43,7 +43,7 @@ func enforced(policy agent.Policy) agent.Policy {
 // Options are an agent's of the node, which keeps its state in the file and knows that there was nothing before.
 func (n *Node) Options(policy agent.Policy, f *File) agent.Options {
 	return agent.Options{
-		Policy: enforced(policy), Sampler: n, Pods: n, Evictor: n, Recorder: recorder{n},
+		Policy: enforced(policy), Sample: n.Sample, Pods: n, Evictor: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Save: f.Save, Remembered: &agent.State{},
 		OOMKills: n.oomKills, KubeletGap: func(time.Time) int64 { return n.gap }, Held: n.detailOf, Taints: untainted{},
 		Measure: measure.Options{Cgroups: n, Disk: n.disk, Fault: recorder{n}.Failed},

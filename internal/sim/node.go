@@ -151,7 +151,7 @@ func (n *Node) changed(name string, change func(*corev1.Pod)) {
 	n.pods["uid-"+name].api = pod
 }
 
-// Sample implements [agent.Sampler].
+// Sample implements [agent.Options.Sample].
 func (n *Node) Sample(now time.Time) pressure.Sample {
 	time.Sleep(time.Microsecond) // no two samples are of one instant, as on no node
 	n.mu.Lock()

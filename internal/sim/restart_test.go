@@ -494,7 +494,7 @@ func (n *world) killedAt(step string, seconds int64, keeps bool) {
 func (n *world) runKillable(k *killable, taints agent.Taints, remembered *agent.State) {
 	n.t.Helper()
 	n.start(func(o *agent.Options) {
-		o.Sampler, o.Pods, o.Measure.Cgroups, o.Evictor, o.Save = k, k, k, k, k.Save
+		o.Sample, o.Pods, o.Measure.Cgroups, o.Evictor, o.Save = k.Sample, k, k, k, k.Save
 		o.Recorder, o.Taints, o.Remembered = killableRecorder{recorder{k.Node}, k}, killableTaints{taints, k}, remembered
 	})
 	ctx, stop := context.WithTimeout(n.t.Context(), 2*time.Minute)

@@ -162,7 +162,7 @@ func (n *world) background() (stop func()) {
 func (n *world) reloads(after time.Duration, change func(*agent.Policy)) {
 	policy := n.policy
 	change(&policy)
-	time.AfterFunc(after, func() { n.agent.Reload(n.t.Context(), enforced(policy), n) })
+	time.AfterFunc(after, func() { n.agent.Reload(n.t.Context(), enforced(policy), n.Sample) })
 }
 
 // takes lets the host use so many MiB more after so long.
