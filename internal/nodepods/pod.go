@@ -15,11 +15,6 @@ import (
 )
 
 const (
-	// kindNode is no controller: a node starts nothing again that was evicted.
-	kindNode = "Node"
-	// kindDaemonSet is compared without an API group: a third party's DaemonSet
-	// also starts its pods again on the same node.
-	kindDaemonSet = "DaemonSet"
 	// DefaultGraceSeconds is the grace period that the API server writes when a pod sets none.
 	DefaultGraceSeconds = int64(corev1.DefaultTerminationGracePeriodSeconds)
 	// reasonOOMKilled is what container runtimes report of a container whose process the kernel
@@ -144,15 +139,16 @@ func (p *Pod) markMirror(annotations map[string]string) {
 	}
 }
 
-// markOwned notes the pod's controller, without which nothing makes it again. A node is none.
+// markOwned notes the pod's controller, without which nothing makes it again. A node is none: it starts nothing again
+// that was evicted. A DaemonSet is one of any API group: a third party's also starts its pods again on the same node.
 func (p *Pod) markOwned(pod *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind == kindNode {
+	if owner == nil || owner.Kind == "Node" {
 		return
 	}
 	p.Owner = wording.Shorten(owner.Kind+"/"+owner.Name, longestName)
 	p.OwnerUID = wording.Shorten(string(owner.UID), longestName)
-	p.DaemonSet = owner.Kind == kindDaemonSet
+	p.DaemonSet = owner.Kind == "DaemonSet"
 	p.Pinned = isPinned(pod)
 }
 
