@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -64,18 +63,16 @@ func (t *Tracker) Measured(s *decide.Situation) {
 // without a cgroup has freed its memory and tasks already, although the API server may list it a
 // little longer.
 func (t *Tracker) holds(uid string, s *decide.Situation) (pressure.Amounts, bool) {
-	if use, is := s.Uses.Unlisted[uid]; is {
-		return use.Expected, true
+	use, is := s.Uses.Unlisted[uid]
+	if !is {
+		use, is = s.Uses.ByUID[uid]
 	}
-	if use, is := s.Uses.ByUID[uid]; is {
-		return use.Expected, true
+	pod := t.pod(uid)
+	if is || pod == nil || s.Pressure.Threshold.Signal.OnDisk() {
+		return use.Expected, is
 	}
 	var none pressure.Amounts
-	at := slices.IndexFunc(s.Pods, func(pod *nodepods.Pod) bool { return pod.UID == uid })
-	if at < 0 || s.Pressure.Threshold.Signal.OnDisk() {
-		return none, false
-	}
-	if there, known := t.measurer.Present(s.Pods[at].CgroupUID); there || !known {
+	if there, known := t.measurer.Present(pod.CgroupUID); there || !known {
 		return none, false
 	}
 	for _, signal := range pressure.Signals() {
