@@ -125,7 +125,7 @@ func idOf(tracker *Tracker, signal pressure.Signal, device uint64) string {
 func TestIncidentWarnsOnce(t *testing.T) {
 	t.Parallel()
 	n, tracker, asked := newNode(), calm(), 0
-	soft := about(pressure.MemoryAvailable, 0)
+	soft := &pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.MemoryAvailable}}
 	warn := func(tells, want bool, wantAsked int) {
 		t.Helper()
 		told := tracker.Warn(soft, func() bool { asked++; return tells })

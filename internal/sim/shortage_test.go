@@ -600,7 +600,7 @@ func TestFirstCandidateIsWarned(t *testing.T) {
 	}
 	stories(t, map[string]variant{
 		"at once":           {func(*world) {}, []string{"first 30s"}},
-		"without jitter":    {func(n *world) { n.policy.Limits.SoftJitter = 0 }, []string{"first 30s"}},
+		"without jitter":    {func(n *world) { n.policy.Limits.SoftJitter.Duration = 0 }, []string{"first 30s"}},
 		"in a dry run":      {func(n *world) { n.policy.DryRun = true }, []string{"first 30s"}},
 		"not while calm":    {func(n *world) { n.host -= 60 * Mebi }, nil},
 		"not one that goes": {func(n *world) { n.host += 60 * Mebi }, nil}, // by the hard threshold, and suffices
