@@ -1,133 +1,149 @@
 package config
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
-	"time"
 
+	yamlnode "go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 )
 
-// Duration is a duration that a file writes with its unit, such as 30s.
-type Duration struct{ time.Duration }
-
-// MarshalJSON writes the duration as Go does.
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
-
-// UnmarshalJSON reads a duration; null changes nothing, as for every other field. The decoder adds
-// the field's path to its error: that of [metav1.Duration] names no field.
-func (d *Duration) UnmarshalJSON(text []byte) error {
-	var written *string
-	err := json.Unmarshal(text, &written)
-	if err == nil && written != nil {
-		d.Duration, err = time.ParseDuration(*written)
+// decode decodes a value that was read as JSON before.
+func decode(value, into any) error {
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(text, into)
 	}
-	if err != nil {
-		return &json.UnmarshalTypeError{Value: string(text), Type: reflect.TypeFor[Duration]()}
-	}
-	return nil
+	return err
 }
 
-// UnmarshalJSON reads a word, or the bool that earlier versions had, which a bare off is in YAML too; null changes
-// nothing. The validation names what is neither.
+// UnmarshalJSON reads a word, or the bool that earlier versions had, which a bare off is in YAML too.
 func (t *TaintNode) UnmarshalJSON(text []byte) error {
-	switch written := string(text); {
-	case written == "true":
+	switch string(text) {
+	case "true":
 		*t = TaintHard
-	case written == "false":
+		return nil
+	case "false":
 		*t = TaintOff
-	case json.Unmarshal(text, (*string)(t)) != nil:
-		*t = TaintNode(written)
+		return nil
 	}
-	return nil
+	return json.Unmarshal(text, (*string)(t))
 }
 
-// unknown adds the fields that the configuration does not have, as the decoder found them.
-func (f *faults) unknown(errs []error) {
-	for _, err := range errs {
-		if unknown, ok := errors.AsType[kjson.FieldError](err); ok {
-			f.add(field.Forbidden(field.NewPath(unknown.FieldPath()), "unknown field: correct its name, or remove it"))
+// fit returns a value as the type of its field takes it, else nil, and adds all that is wrong with its form. Node is where the file has
+// it. What fits in quotes, or with the unit of seconds, is taken so, and thus validated before a fault advises to write it.
+func (f *faults) fit(path *field.Path, value any, node yamlnode.Node, t reflect.Type) any {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if node.Alias != nil {
+		node = *node.Alias
+	}
+	switch below := value.(type) {
+	case map[string]any:
+		if t.Kind() == reflect.Map || len(typesOf(t)) > 0 {
+			return f.fitEntries(path, below, node, t)
+		}
+		value = field.OmitValueType{}
+	case []any:
+		if t.Kind() == reflect.Slice {
+			return f.fitItems(path, below, node, t)
+		}
+		value = field.OmitValueType{}
+	default:
+		if decode(value, reflect.New(t).Interface()) == nil {
+			return value
+		}
+		written := cmp.Or(node.Value, fmt.Sprint(value))
+		if t == reflect.TypeFor[metav1.Duration]() {
+			written += "s"
+		}
+		if decode(written, reflect.New(t).Interface()) == nil {
+			f.forms[path.String()] = field.TypeInvalid(path, value, fmt.Sprintf("write %q", written))
+			return written
 		}
 	}
+	f.unfit = true
+	f.add(field.TypeInvalid(path, value, taken(t)))
+	return nil
 }
 
-// unfit returns the decoder's error about a value of the wrong type. It is the only fault that is
-// reported then: the decoder returns the first one, and what it could not read would seem missing.
-func unfit(text []byte, err error) error {
-	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
-	switch {
-	case !ok:
-		return fmt.Errorf("parsing configuration: %w", err)
-	case wrong.Field == "":
-		return fmt.Errorf("parsing configuration: the file holds one value, of the type %s, and not fields and values", wrong.Value)
+// fitItems fits what a list holds.
+func (f *faults) fitItems(path *field.Path, values []any, node yamlnode.Node, t reflect.Type) any {
+	for i := range values {
+		var item yamlnode.Node
+		if i < len(node.Content) {
+			item = *node.Content[i]
+		}
+		f.places[path.Index(i).String()] = item.Line
+		values[i] = f.fit(path.Index(i), values[i], item, t.Elem())
 	}
-	path, value, must := field.NewPath(wrong.Field), any(json.RawMessage(wrong.Value)), allowed(wrong.Type)
-	if wrong.Type != reflect.TypeFor[Duration]() {
-		seek := seeker{Decoder: json.NewDecoder(bytes.NewReader(text)), offset: wrong.Offset}
-		seek.UseNumber()
-		path, value = seek.value(nil, strings.Count(wrong.Field, ".")+1)
-	}
-	if _, open := value.(json.Delim); open {
-		value, must = field.OmitValueType{}, must+", not an "+wrong.Value
-	}
-	f := &faults{}
-	f.add(field.TypeInvalid(path, value, must))
-	return f.err()
+	return values
 }
 
-// allowed says what a value of the type is in a file.
-func allowed(t reflect.Type) string {
-	if t == reflect.TypeFor[Duration]() {
-		return mustBeDuration
+// fitEntries fits what a block or a map holds. A field without a value counts as one that is left out.
+func (f *faults) fitEntries(path *field.Path, values map[string]any, node yamlnode.Node, t reflect.Type) any {
+	at, fields, nodes := path.Key, typesOf(t), map[string]yamlnode.Node{}
+	if t.Kind() != reflect.Map {
+		at = func(name string) *field.Path { return path.Child(name) }
+	}
+	for i := 1; i < len(node.Content); i += 2 {
+		name := node.Content[i-1].Value
+		f.places[at(name).String()] = node.Content[i-1].Line
+		if _, twice := nodes[name]; twice {
+			f.add(field.Forbidden(at(name), "is there twice: remove one of the two"))
+		}
+		nodes[name] = *node.Content[i]
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		of, known := fields[name]
+		switch {
+		case t.Kind() == reflect.Map:
+			values[name] = f.fit(at(name), values[name], nodes[name], t.Elem())
+		case !known:
+			left := slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(other string) bool { return values[other] != nil })
+			f.add(field.Forbidden(at(name), "unknown field: "+meant(name, left, "correct its name, or remove it")))
+		case values[name] == nil:
+			delete(values, name)
+		default:
+			values[name] = f.fit(at(name), values[name], nodes[name], of)
+		}
+	}
+	return values
+}
+
+// typesOf returns the types of a block's fields by their names; none of another type.
+func typesOf(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	if t.Kind() == reflect.Struct {
+		for member := range t.Fields() {
+			if name, _, _ := strings.Cut(member.Tag.Get("json"), ","); name != "" {
+				fields[name] = member.Type
+			}
+		}
+	}
+	return fields
+}
+
+// taken says what a field of the type takes. The example of a duration is valid for each.
+func taken(t reflect.Type) string {
+	if t == reflect.TypeFor[metav1.Duration]() {
+		return `must be a duration with a unit, like "1s"`
 	}
 	return map[reflect.Kind]string{
 		reflect.String: "must be text in quotes",
-		reflect.Bool:   "must be true or false",
-		reflect.Int32:  fmt.Sprintf("must be a whole number from %d to %d, without quotes", math.MinInt32, math.MaxInt32),
+		reflect.Bool:   "must be true or false, without quotes",
+		reflect.Int32:  fmt.Sprintf("must be a whole number of at most %d, without quotes", math.MaxInt32),
 		reflect.Slice:  "must be a list",
 		reflect.Map:    "must hold keys and values",
 		reflect.Struct: "must hold fields and values",
 	}[t.Kind()]
-}
-
-const mustBeDuration = `must be a duration with a unit, like "30s" or "1m30s"`
-
-// seeker looks for the value at the offset of a [json.UnmarshalTypeError]: where a plain value ends,
-// or an object or a list begins. The error's field has neither the places in lists nor the keys of
-// maps.
-type seeker struct {
-	*json.Decoder
-	offset int64
-}
-
-// value returns the path of the value in question and its first token, or nil where it is not in the
-// next value. As many names as there are fields are those of fields, and a further one is a map's key.
-func (s *seeker) value(path *field.Path, fields int) (*field.Path, json.Token) {
-	token, err := s.Token()
-	if err != nil || s.InputOffset() >= s.offset {
-		return path, token
-	}
-	if token != json.Delim('{') && token != json.Delim('[') {
-		return nil, nil
-	}
-	for i := 0; s.More(); i++ {
-		at, left := path.Index(i), fields
-		if token == json.Delim('{') {
-			name, _ := s.Token()
-			if at, left = path.Child(fmt.Sprint(name)), fields-1; fields == 0 {
-				at = path.Key(fmt.Sprint(name))
-			}
-		}
-		if found, value := s.value(at, left); found != nil {
-			return found, value
-		}
-	}
-	_, _ = s.Token() // the end of the object or the list
-	return nil, nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -36,17 +38,19 @@ func Default() *EvictdConfiguration {
 			"imagefs.available":           "16%",
 			"imagefs.inodesFree":          "6%",
 		},
-		EvictionSoft:            map[string]string{"memory.available": "10%", "allocatableMemory.available": "10%"},
-		EvictionSoftGracePeriod: map[string]string{"memory.available": "30s", "allocatableMemory.available": "30s"},
-		EvictionMinimumReclaim:  map[string]string{},
+		EvictionSoft: map[string]string{"memory.available": "10%", "allocatableMemory.available": "10%"},
+		EvictionSoftGracePeriod: map[string]metav1.Duration{
+			"memory.available": {Duration: 30 * time.Second}, "allocatableMemory.available": {Duration: 30 * time.Second},
+		},
+		EvictionMinimumReclaim: map[string]string{},
 		// The kubelet's default, which it also takes 0 for (SetDefaults_KubeletConfiguration,
 		// pkg/kubelet/apis/config/v1beta1).
-		EvictionPressureTransitionPeriod: Duration{5 * time.Minute},
+		EvictionPressureTransitionPeriod: metav1.Duration{Duration: 5 * time.Minute},
 		EvictionOverdueGracePeriod:       60,
 		MemoryAvailable:                  pressure.Kernel,
 		Sampling: Sampling{
-			MinInterval: Duration{10 * time.Millisecond},
-			MaxInterval: Duration{time.Second},
+			MinInterval: metav1.Duration{Duration: 10 * time.Millisecond},
+			MaxInterval: metav1.Duration{Duration: time.Second},
 		},
 		DisruptionBudgets: BudgetsRespect,
 		Protect: Protect{
@@ -60,7 +64,7 @@ func Default() *EvictdConfiguration {
 		},
 		Limits: Limits{
 			EvictionsPerMinute: 6, PerOwnerPerHour: 5,
-			SoftJitter: Duration{5 * time.Second},
+			SoftJitter: metav1.Duration{Duration: 5 * time.Second},
 		},
 		TaintNode: TaintOff,
 		Disk:      Disk{Source: DiskSummary, CPU: "200m"},
@@ -77,17 +81,13 @@ func base() *EvictdConfiguration {
 	return c
 }
 
-// complete fills in what the file left out. A nil map or list is one that the
-// file does not have, or has as null.
+// complete fills in what the file left out. A nil map is one that the file does not have, or has as null.
 func (c *EvictdConfiguration) complete() {
 	defaults := Default()
 	c.EvictionPressureTransitionPeriod = cmp.Or(c.EvictionPressureTransitionPeriod, defaults.EvictionPressureTransitionPeriod)
-	if c.Protect.Namespaces == nil {
-		c.Protect.Namespaces = defaults.Protect.Namespaces
-	}
 	if c.MemoryStall != nil {
 		c.MemoryStall.Type = cmp.Or(c.MemoryStall.Type, StallFull)
-		c.MemoryStall.Window = cmp.Or(c.MemoryStall.Window, Duration{stallWindowDefault})
+		c.MemoryStall.Window = cmp.Or(c.MemoryStall.Window, metav1.Duration{Duration: stallWindowDefault})
 	}
 	// The bound of sampling that the file left out gives way to the one that it has.
 	low, high := &c.Sampling.MinInterval.Duration, &c.Sampling.MaxInterval.Duration
@@ -102,7 +102,7 @@ func (c *EvictdConfiguration) complete() {
 // Hard ones stand in for a missing evictionHard as in the kubelet.
 func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) {
 	if c.EvictionHard != nil || c.EvictionSoft != nil {
-		defaults.EvictionSoft, defaults.EvictionSoftGracePeriod = map[string]string{}, map[string]string{}
+		defaults.EvictionSoft, defaults.EvictionSoftGracePeriod = map[string]string{}, map[string]metav1.Duration{}
 	}
 	if c.EvictionHard == nil {
 		c.EvictionHard = hardBelow(defaults.EvictionHard, c.EvictionSoft)

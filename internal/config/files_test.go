@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -32,19 +29,13 @@ func TestFiles(t *testing.T) {
 // said is what is said of a file.
 func said(t *testing.T, file string) (all []string) {
 	t.Helper()
-	c, err := Parse([]byte(file))
+	c, err := ParseFile("evictd.yaml", []byte(file))
 	if c == nil == (err == nil) {
 		t.Errorf("%q gives %v and %v", file, c, err)
 	}
-	var invalid utilerrors.Aggregate
-	switch {
-	case errors.As(err, &invalid):
-		for _, fault := range invalid.Errors() {
-			all = append(all, "refused: "+fault.Error())
-		}
-		return all
-	case err != nil:
-		return prefixed("unreadable: ", []string{err.Error()})
+	if err != nil {
+		follow(t, file)
+		return prefixed("refused: ", faultsIn(t, err))
 	}
 	ours, defaults := fieldsOf(t, c), fieldsOf(t, Default())
 	for _, name := range slices.Sorted(maps.Keys(ours)) {

@@ -2,37 +2,40 @@ package config
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"sort"
 	"strings"
 
 	yamlnode "go.yaml.in/yaml/v3"
-	kjson "sigs.k8s.io/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// maxFileBytes bounds the file: what is larger is some other file. A ConfigMap
-// cannot be larger either.
+// maxFileBytes bounds the file: what is larger is some other file. A ConfigMap cannot be larger either.
 const maxFileBytes = 1 << 20
 
-// Load returns the configuration in the file at path, completed by the defaults
-// and validated. An Aggregate of k8s.io/apimachinery/pkg/util/errors has the faults of
-// the content, one line each: the field's path, what is wrong, what to do. Any other error
-// says that the file could not be read or is not one YAML document.
+// Load returns the configuration in the file at path, completed by the defaults and validated. The file may be a manifest with one
+// in it. An Aggregate of k8s.io/apimachinery/pkg/util/errors has the faults of the content,
+// one line each: path:line, the field's path, what is wrong, what to do. Any other error says that the file could not be read.
 func Load(path string) (*EvictdConfiguration, error) {
 	data, err := read(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(data)
+	return ParseFile(path, data)
 }
 
-// read returns the file's content, cut off one byte behind what it may have: [toJSON] refuses that.
+// read returns the file's content, cut off one byte behind what it may have: [ParseFile] refuses that.
 func read(path string) (_ []byte, err error) {
 	file, err := os.Open(filepath.Clean(path))
 	if err != nil {
@@ -46,66 +49,139 @@ func read(path string) (_ []byte, err error) {
 	return data, nil
 }
 
-// Parse returns the configuration that data holds, completed by the defaults and
-// validated. Its errors are those of [Load].
-func Parse(data []byte) (*EvictdConfiguration, error) {
-	text, err := toJSON(data)
-	if err != nil {
-		return nil, fmt.Errorf("parsing configuration: %w", err)
-	}
-	c, f := base(), &faults{}
-	unknown, err := kjson.UnmarshalStrict(text, c)
-	if err != nil {
-		return nil, unfit(text, err)
-	}
-	if c.Kind == Kind || c.Kind == "" { // of another kind each field would be unknown
-		f.unknown(unknown)
-	}
-	c.complete()
-	f.validate(c)
+// Parse is [ParseFile] of what is no file: its faults have no line.
+func Parse(data []byte) (*EvictdConfiguration, error) { return ParseFile("", data) }
+
+// ParseFile is [Load] of data, which its faults call by the name.
+func ParseFile(name string, data []byte) (*EvictdConfiguration, error) {
+	c, f := base(), &faults{file: name, places: map[string]int{}, forms: map[string]*field.Error{}}
+	f.parse(data, c)
 	if err := f.err(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// toJSON returns the one document of a YAML text as JSON. The conversion is the kubelet's, so that a
-// text is a number or a string to both. It reads the first document alone.
-func toJSON(data []byte) ([]byte, error) {
+// parse reads a file into the base of a configuration, which is of no use where it adds faults.
+func (f *faults) parse(data []byte, c *EvictdConfiguration) {
 	if len(data) > maxFileBytes {
-		return nil, errors.New("the file is larger than 1 MiB: not a configuration")
+		f.at(1, "is larger than 1 MiB: not a configuration")
+		return
 	}
-	if err := oneDocument(data); err != nil {
-		return nil, err
+	found := f.find(data)
+	if len(f.all) > 0 {
+		return
 	}
-	text, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, notYAML(err)
+	root := found[0].document.Content[0]
+	f.only, f.places[""] = found[0].only, root.Line
+	// The conversion is the kubelet's, so that a text is a number or a string to both. It reads the first document alone.
+	text := try(f, found[0].text, yaml.YAMLToJSON)
+	var values map[string]any
+	switch {
+	case len(f.all) > 0:
+		return
+	case decode(json.RawMessage(text), &values) != nil:
+		f.at(root.Line, "holds one value, and not fields and values")
+		return
 	}
-	if string(text) == "null" {
-		return nil, errors.New("the file is empty: it must hold apiVersion " + APIVersion + " and kind " + Kind)
+	if f.fit(nil, values, *root, reflect.TypeFor[EvictdConfiguration]()); f.unfit {
+		return // what is missing would be at fault
 	}
-	return text, nil
+	if err := decode(values, c); err != nil {
+		f.at(root.Line, err.Error()) // none: what fits is decoded
+	}
+	c.complete()
+	f.validate(c)
+	for _, form := range f.forms {
+		f.add(form)
+	}
+	if len(f.all) == 0 {
+		try(f, found[0].text, yaml.YAMLToJSONStrict) // a key that is there twice, as others are merged
+	}
 }
 
-// oneDocument refuses a text with a second document that is not empty.
-func oneDocument(data []byte) error {
-	documents := yamlnode.NewDecoder(bytes.NewReader(data))
-	for first := true; ; first = false {
+// source is a configuration in a file: its document, and the text from there on, behind a line break for each line before it. Only is
+// the line of a text in quotes, the lines of which are not those of the file; else 0.
+type source struct {
+	document *yamlnode.Node
+	kind     string
+	text     []byte
+	only     int
+}
+
+// find returns the one configuration of a text, and adds a fault where there is none or a second one. A document that does not say
+// its kind is taken for one: validation asks for the kind.
+func (f *faults) find(text []byte) (found []source) {
+	// The line breaks of YAML 1.1, which its libraries count.
+	breaks := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+	text = []byte(breaks.Replace(string(text)))
+	all := try(f, text, documents)
+	others, line := []string{}, 0
+	for _, document := range all {
+		var is struct {
+			Kind yamlnode.Node
+		}
+		_ = document.Decode(&is) // what has another form is left out
+		line = cmp.Or(line, is.Kind.Line)
+		switch kind := is.Kind.Value; {
+		case kind == Kind, kind == "", is.Kind.Tag != "!!str":
+			lines := bytes.SplitAfterN(text, []byte("\n"), document.Line)
+			found = append(found, source{document, kind, lineUp(document.Line-1, lines[len(lines)-1]), f.only})
+		default:
+			others = append(others, "a"+strings.Repeat("n", strings.Count("AEIOU", kind[:1]))+" "+kind)
+		}
+	}
+	switch {
+	case len(f.all) > 0:
+	case len(all) == 0:
+		f.at(1+len(text)-len(bytes.TrimLeft(text, "\n")), "has no text: it must hold apiVersion "+APIVersion+" and kind "+Kind)
+	case len(found) == 0:
+		f.at(line, "kind: "+wording.Few(others)+", not an "+Kind)
+	case len(found) > 1:
+		f.at(cmp.Or(found[1].only, found[1].document.Line), "is a second configuration: leave one")
+	}
+	return found
+}
+
+// lineUp returns a text behind as many line breaks.
+func lineUp(breaks int, text []byte) []byte {
+	return append(bytes.Repeat([]byte("\n"), breaks), text...)
+}
+
+// documents returns the documents of a YAML text that are not empty.
+func documents(text []byte) (all []*yamlnode.Node, _ error) {
+	for decoder := yamlnode.NewDecoder(bytes.NewReader(text)); ; {
 		var document yamlnode.Node
-		switch err := documents.Decode(&document); {
+		switch err := decoder.Decode(&document); {
 		case errors.Is(err, io.EOF):
-			return nil
+			return all, nil
 		case err != nil:
-			return notYAML(err)
-		case !first && document.Content[0].Tag != "!!null":
-			return fmt.Errorf("line %d starts a second YAML document: the file must hold one", document.Line)
+			return nil, err
+		case document.Content[0].Tag != "!!null":
+			all = append(all, &document)
 		}
 	}
 }
 
-// notYAML returns an error of the YAML library on one line. Keys that are there twice are among them.
-func notYAML(err error) error {
-	text := strings.NewReplacer("yaml: ", "", "unmarshal errors:\n  ", "", "\n  ", "; ").Replace(err.Error())
-	return errors.New("not YAML: " + wording.OneLine(text))
+// try returns what a function of a YAML library reads from a text, and adds its error in words for people. The line is the first
+// with which the text gives that error: the library's own is where the block began, the one before, or none.
+func try[T any](f *faults, text []byte, read func([]byte) (T, error)) T {
+	result, err := read(text)
+	if err == nil {
+		return result
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	line := 1 + sort.Search(len(lines)-1, func(n int) bool {
+		_, again := read(bytes.Join(lines[:n+1], nil))
+		return again != nil && again.Error() == err.Error()
+	})
+	says := regexp.MustCompile(`^yaml: (unmarshal errors:\n +)?(line \d+: )?`).ReplaceAllString(err.Error(), "")
+	switch says, _, _ = strings.Cut(says, "\n"); {
+	case strings.Contains(says, "map key"):
+		says = "a key must be text"
+	case strings.HasPrefix(says, "json: "):
+		says = "a number must be finite"
+	}
+	f.at(line, "not YAML: "+says)
+	return result
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -27,15 +28,18 @@ func mustParse(t *testing.T, file string) *EvictdConfiguration {
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	for file, says := range map[string]string{
-		head + "\x00":     "not YAML: control characters are not allowed",
-		head + "# \xff\n": "not YAML: invalid leading UTF-8 octet",
-		head + "#" + strings.Repeat("a", maxFileBytes): "larger than 1 MiB",
-		head + "queues: " + strings.Repeat("[{name: a, queues: ", 2000) + "[]" + strings.Repeat("}]", 2000): "queues[0]" +
+		head + "\x00":     "f:3: not YAML: control characters are not allowed",
+		head + "# \xff\n": "f:3: not YAML: invalid leading UTF-8 octet",
+		head + "#" + strings.Repeat("a", maxFileBytes): "f:1: is larger than 1 MiB",
+		head + "queues: " + strings.Repeat("[{name: a, queues: ", 2000) + "[]" + strings.Repeat("}]", 2000): "f:3: queues[0]" +
 			strings.Repeat(".queues[0]", 15) + ".queues: Invalid value: is nested deeper than 16 queues",
-		"\ufeff" + head:                        "", // a byte order mark
-		strings.ReplaceAll(head, "\n", "\r\n"): "",
+		"\ufeff" + head:           "", // a byte order mark
+		"%YAML 1.1\n---\n" + head: "",
+		"# \u2028 \u0085\r--- # a\rkind: Pod\r---\r" + head:          "",
+		"# \u2028 \u0085\r--- # a\rkind: Pod\r---\r" + head + "a: b": "f:9: a: Forbidden",
+		strings.ReplaceAll(head, "\n", "\r\n"):                       "",
 	} {
-		c, err := Parse([]byte(file))
+		c, err := ParseFile("f", []byte(file))
 		if says == "" {
 			if diff := cmp.Diff(Default(), c); diff != "" {
 				t.Errorf("%q: %v, not the defaults (-want +got):\n%s", file, err, diff)
@@ -83,15 +87,17 @@ func FuzzParse(f *testing.F) {
 		head + "evictionSoft: {memory.available: 20%}\nevictionSoftGracePeriod: {memory.available: 0s}",
 		head + "protect: {podSelector: {matchExpressions: [{key: a, operator: Exists, values: []}]}, namespaces: []}",
 		head + "a: &a [*a]", head + "? [a]: b", head + "? {a: b}\n: c", head + "1: 2", head + "<<: {dryRun: true}",
-		head + "sampling: {minInterval: 5s}", head + "dryRun: .nan", head + "\"\\x01\\n\": 1",
+		head + "sampling: {minInterval: 5s}", head + "dryRun: .nan", head + "\"\\x01\\n\": 1", "kind: Pod\n---\n" + head + "a: [",
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := Parse(data)
+		c, err := ParseFile("f", data)
 		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("more than one line: %q", err)
+			for _, fault := range faultsIn(t, err) {
+				if !regexp.MustCompile(`^f:[1-9]\d*: [^\n]+$`).MatchString(fault) || goWords(fault) && !goWords(string(data)) {
+					t.Errorf("no line for people, with its place: %q", fault)
+				}
 			}
 			return
 		}

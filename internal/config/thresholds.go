@@ -3,11 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/evictd/evictd/pkg/pressure"
@@ -46,11 +46,8 @@ type line struct {
 // lines returns every threshold that is switched on, and checks the fields that set them. Where there
 // are faults, what it returns is of no use.
 func (f *faults) lines(c *EvictdConfiguration) (lines []line) {
-	signals := map[string]string{}
-	for _, texts := range []map[string]string{c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim} {
-		maps.Copy(signals, texts)
-	}
-	for _, signal := range slices.Sorted(maps.Keys(signals)) {
+	signals := sets.KeySet(c.EvictionHard).Union(sets.KeySet(c.EvictionSoft)).Union(sets.KeySet(c.EvictionSoftGracePeriod))
+	for _, signal := range sets.List(signals.Union(sets.KeySet(c.EvictionMinimumReclaim))) {
 		lines = append(lines, f.linesOf(signal, c)...)
 	}
 	return append(lines, f.stall(c)...)
@@ -70,7 +67,9 @@ func (f *faults) linesOf(name string, c *EvictdConfiguration) (lines []line) {
 		return setting{field.NewPath(mapName).Key(name), text, set}
 	}
 	hard, soft := in("evictionHard", c.EvictionHard), in("evictionSoft", c.EvictionSoft)
-	grace, reclaim := in("evictionSoftGracePeriod", c.EvictionSoftGracePeriod), in("evictionMinimumReclaim", c.EvictionMinimumReclaim)
+	period, set := c.EvictionSoftGracePeriod[name]
+	grace := setting{field.NewPath("evictionSoftGracePeriod").Key(name), period.Duration.String(), set}
+	reclaim := in("evictionMinimumReclaim", c.EvictionMinimumReclaim)
 	signal, err := usable(name)
 	if err != nil {
 		for _, s := range []setting{hard, soft, grace, reclaim} {
@@ -90,10 +89,11 @@ func (f *faults) linesOf(name string, c *EvictdConfiguration) (lines []line) {
 		}
 	}
 	add(hard, 0)
-	add(soft, f.grace(soft, grace))
+	add(soft, period.Duration)
+	f.pair(soft, grace, period.Duration)
 	if len(lines) == 2 && isShare(hard.text) == isShare(soft.text) && lines[1].Quantity.Of(largest) <= lines[0].Quantity.Of(largest) {
 		f.invalid(soft.path, soft.text, fmt.Sprintf(
-			"must be above the hard threshold %s of the same signal, which acts first otherwise: raise it or remove it", hard.text))
+			"must be above the hard threshold %s of the same signal, which acts first otherwise: raise it, or remove it and its grace period", hard.text))
 	}
 	if reclaim.set && !hard.set && !soft.set {
 		f.invalid(reclaim.path, reclaim.text, "has no threshold: add one to evictionHard or evictionSoft, or remove this")
@@ -119,13 +119,13 @@ func usable(name string) (pressure.Signal, error) {
 	signal, err := pressure.ParseSignal(name)
 	switch {
 	case err != nil:
-		return signal, errors.New("unknown signal: must be one of " + strings.Join(usableSignals(), ", "))
+		return signal, errors.New("unknown signal: " + meant(name, usableSignals(), "must be one of "+strings.Join(usableSignals(), ", ")))
 	case signal.Filesystem() == pressure.ContainerFS:
 		// The kubelet takes these, replaces them by those of nodefs or imagefs and only
 		// logs it (UpdateContainerFsThresholds, pkg/kubelet/eviction/helpers.go).
 		return signal, errors.New("containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this")
 	case signal == pressure.MemoryStall:
-		return signal, errors.New("memory stalls are set by the field memoryStall: move it there")
+		return signal, errors.New("memory stalls have a field of their own: set memoryStall.threshold, and remove this")
 	}
 	return signal, nil
 }
@@ -139,22 +139,19 @@ func usableSignals() (names []string) {
 	return names
 }
 
-// grace returns the grace period of a soft threshold, and checks that the two come as a pair.
-func (f *faults) grace(soft, grace setting) time.Duration {
+// pair checks that a soft threshold and its grace period come as a pair.
+func (f *faults) pair(soft, grace setting, period time.Duration) {
 	off := !soft.set || soft.text == "0%" || soft.text == "100%"
-	d, err := time.ParseDuration(grace.text)
 	switch {
 	case !grace.set && !off:
-		f.add(field.Required(grace.path, "the soft threshold of this signal needs a grace period: add one"))
+		f.add(field.Required(grace.path, "the soft threshold of this signal needs a grace period: add one, like \"1m\""))
+		f.all[len(f.all)-1].line = f.line(soft.path.String()) // the file has no line for what is missing
 	case !grace.set:
-	case err != nil:
-		f.invalid(grace.path, grace.text, mustBeDuration)
-	case d < 0:
-		f.invalid(grace.path, grace.text, "must not be negative")
 	case !soft.set:
 		f.invalid(grace.path, grace.text, "has no soft threshold: add one to evictionSoft or remove this")
+	case period < 0:
+		f.invalid(grace.path, grace.text, "must not be negative")
 	}
-	return d
 }
 
 // reclaimEnds refuses a minimum reclaim that is the whole node on top of a threshold: such a pressure would

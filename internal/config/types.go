@@ -51,14 +51,14 @@ type EvictdConfiguration struct {
 	// Signal to duration (`30s`, `1m30s`): how long a soft threshold must be met before it is acted
 	// upon. Every soft threshold needs one. `0s` makes the threshold a hard one, as in the kubelet.
 	// Unset means the default map, for the default soft thresholds only.
-	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod"`
+	EvictionSoftGracePeriod map[string]metav1.Duration `json:"evictionSoftGracePeriod"`
 	// Signal to amount or percentage of the capacity: how far above the threshold, hard or soft, the
 	// signal must come before a pressure is over. Once the threshold is reached again no pod is
 	// evicted for this alone. Unset means none, as in the kubelet.
 	EvictionMinimumReclaim map[string]string `json:"evictionMinimumReclaim"`
 	// Duration: how long a signal stays reported as under pressure after its last threshold was met.
 	// Unset and `0s` mean 5m, as in the kubelet's file.
-	EvictionPressureTransitionPeriod Duration `json:"evictionPressureTransitionPeriod"`
+	EvictionPressureTransitionPeriod metav1.Duration `json:"evictionPressureTransitionPeriod"`
 	// Seconds. A soft eviction gives the pod the smaller of this and the pod's own grace period; never
 	// more. Unset and 0 mean the pod's own.
 	EvictionMaxPodGracePeriod int32 `json:"evictionMaxPodGracePeriod"`
@@ -120,7 +120,7 @@ type MemoryStall struct {
 	Threshold string `json:"threshold"`
 	// Duration over which the stall is measured, 500ms to 1m, and at least sampling.maxInterval. Unset
 	// and `0s` mean 2s.
-	Window Duration `json:"window"`
+	Window metav1.Duration `json:"window"`
 }
 
 // Sampling bounds the time between two samples. The next one is due when the nearest threshold
@@ -128,10 +128,10 @@ type MemoryStall struct {
 type Sampling struct {
 	// Duration: the shortest time between two samples, at least 1ms. Unset and `0s` mean 10ms, or
 	// maxInterval if that is shorter.
-	MinInterval Duration `json:"minInterval"`
+	MinInterval metav1.Duration `json:"minInterval"`
 	// Duration: the longest time between two samples, at least minInterval and at most 10s. Unset and
 	// `0s` mean 1s, or minInterval if that is longer.
-	MaxInterval Duration `json:"maxInterval"`
+	MaxInterval metav1.Duration `json:"maxInterval"`
 }
 
 // Protect says which pods are never evicted, or not for a soft threshold. A pod that one rule protects is protected.
@@ -208,7 +208,7 @@ type Limits struct {
 	// Duration, 0s to 1m: the first soft eviction of an incident waits for a random part of it, so
 	// that nodes that a bad rollout puts under pressure in the same second do not all evict in the
 	// next. Hard evictions never wait. `0s` switches it off. Unset means 5s.
-	SoftJitter Duration `json:"softJitter"`
+	SoftJitter metav1.Duration `json:"softJitter"`
 }
 
 // Disk says how evictd handles pressure on a filesystem and measures the pods' disk use;

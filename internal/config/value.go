@@ -116,10 +116,10 @@ func parseAmount(text string) (int64, error) {
 	case q.CmpInt64(largest) > 0:
 		return 0, errors.New("is more than any node has (1Ei): write a smaller amount")
 	case strings.ContainsAny(text[len(text)-1:], "mun"):
-		return 0, errors.New(`is in thousandths or less: M is mega, Mi is mebi, m is milli`)
+		return 0, errors.New("is in thousandths or less: write M for mega or Mi for mebi, m is milli")
 	// 1.3Gi is not a whole number of bytes, but a reasonable value to write.
 	case q.CmpInt64(q.Value()) != 0 && !strings.ContainsAny(text[len(text)-1:], "ikMGTPE"):
-		return 0, errors.New("must be a whole number")
+		return 0, errors.New(`must be a whole number, or a percentage like "5%"`)
 	}
 	// Value rounds up. An observed whole number is below 1.3 exactly when it is below
 	// 2, so the threshold is met for the same readings as the kubelet's.

@@ -61,7 +61,7 @@ func (f *follower) look(context.Context) {
 func (f *follower) judge(content []byte, err error) bool {
 	var c *EvictdConfiguration
 	if err == nil {
-		c, err = Parse(content)
+		c, err = ParseFile(f.path, content)
 	}
 	switch {
 	case err != nil:

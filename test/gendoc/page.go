@@ -145,7 +145,7 @@ func short(duration string) string {
 
 // faults returns what `evictd config validate` says about a file.
 func faults(file string) (string, error) {
-	_, err := config.Parse([]byte(file))
+	_, err := config.ParseFile("evictd.yaml", []byte(file))
 	invalid, found := errors.AsType[utilerrors.Aggregate](err)
 	if !found {
 		return "", fmt.Errorf("the example was to have faults: %w", err)

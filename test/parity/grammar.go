@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 	"sigs.k8s.io/yaml"
 
@@ -154,10 +153,10 @@ func quantityOf(value evictionapi.ThresholdValue, capacity int64) int64 {
 // named checks that each of evictd's faults has a name.
 func (v *Verdict) named(refusals map[string][]Refusal, invalid utilerrors.Aggregate) {
 	for _, err := range invalid.Errors() {
-		fault, _ := errors.AsType[*field.Error](err)
-		reasons := refusals[fault.Field]
+		path, _, _ := strings.Cut(err.Error(), ": ")
+		reasons := refusals[path]
 		if len(reasons) == 0 {
-			v.Unexplained = append(v.Unexplained, "only evictd refuses it: "+fault.Error())
+			v.Unexplained = append(v.Unexplained, "only evictd refuses it: "+err.Error())
 		}
 		for _, reason := range reasons {
 			v.Refused[reason] = true

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -82,16 +84,15 @@ type Figure struct {
 func (s *State) configuration() *config.EvictdConfiguration {
 	c := config.Default()
 	c.EvictionHard, c.EvictionSoft = s.Thresholds.Hard, s.Thresholds.Soft
-	c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = s.Thresholds.Grace, s.Thresholds.Reclaim
+	c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = durations(s.Thresholds.Grace), s.Thresholds.Reclaim
 	c.EvictionPressureTransitionPeriod.Duration = s.Thresholds.Transition
 	c.MemoryAvailable = pressure.WorkingSet // the kubelet's; see MemoryMeasure
 	if s.KubeletMemory {
 		c.MemoryAvailable = pressure.Kernel
-		for _, texts := range []*map[string]string{
-			&c.EvictionHard, &c.EvictionSoft, &c.EvictionSoftGracePeriod, &c.EvictionMinimumReclaim,
-		} {
+		for _, texts := range []*map[string]string{&c.EvictionHard, &c.EvictionSoft, &c.EvictionMinimumReclaim} {
 			*texts = onKubeletMemory(*texts)
 		}
+		c.EvictionSoftGracePeriod = onKubeletMemory(c.EvictionSoftGracePeriod)
 	}
 	c.Protect.DaemonSets, c.Protect.BarePods = s.Protect.DaemonSets, s.Protect.BarePods
 	c.Protect.PriorityAtLeast = s.Protect.PriorityAtLeast
@@ -105,17 +106,30 @@ func (s *State) configuration() *config.EvictdConfiguration {
 	return c
 }
 
-// onKubeletMemory returns the values with that of memory.available for kubeletMemory.available.
-func onKubeletMemory(texts map[string]string) map[string]string {
-	memory := pressure.MemoryAvailable.String()
-	text, found := texts[memory]
-	if !found {
-		return texts
+// durations returns the durations that texts are, which a state has as the kubelet takes them.
+func durations(texts map[string]string) map[string]metav1.Duration {
+	all := map[string]metav1.Duration{}
+	for signal, text := range texts {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			panic(err)
+		}
+		all[signal] = metav1.Duration{Duration: d}
 	}
-	texts = maps.Clone(texts)
-	delete(texts, memory)
-	texts[pressure.KubeletMemoryAvailable.String()] = text
-	return texts
+	return all
+}
+
+// onKubeletMemory returns the values with that of memory.available for kubeletMemory.available.
+func onKubeletMemory[V any](values map[string]V) map[string]V {
+	memory := pressure.MemoryAvailable.String()
+	value, found := values[memory]
+	if !found {
+		return values
+	}
+	values = maps.Clone(values)
+	delete(values, memory)
+	values[pressure.KubeletMemoryAvailable.String()] = value
+	return values
 }
 
 // start is when every state starts. The value is arbitrary; a constant makes a state
