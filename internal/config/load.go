@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -24,8 +26,11 @@ import (
 // maxFileBytes bounds the file: what is larger is some other file. A ConfigMap cannot be larger either.
 const maxFileBytes = 1 << 20
 
+// configMapKey is the key of the configuration in the ConfigMap of the chart and of deploy/daemonset.yaml.
+const configMapKey = "evictd.yaml"
+
 // Load returns the configuration in the file at path, completed by the defaults and validated. The file may be a manifest with one
-// in it. An Aggregate of k8s.io/apimachinery/pkg/util/errors has the faults of the content,
+// in it, as a document or as a text in a ConfigMap. An Aggregate of k8s.io/apimachinery/pkg/util/errors has the faults of the content,
 // one line each: path:line, the field's path, what is wrong, what to do. Any other error says that the file could not be read.
 func Load(path string) (*EvictdConfiguration, error) {
 	data, err := read(path)
@@ -120,6 +125,7 @@ func (f *faults) find(text []byte) (found []source) {
 	for _, document := range all {
 		var is struct {
 			Kind yamlnode.Node
+			Data map[string]yamlnode.Node
 		}
 		_ = document.Decode(&is) // what has another form is left out
 		line = cmp.Or(line, is.Kind.Line)
@@ -127,6 +133,9 @@ func (f *faults) find(text []byte) (found []source) {
 		case kind == Kind, kind == "", is.Kind.Tag != "!!str":
 			lines := bytes.SplitAfterN(text, []byte("\n"), document.Line)
 			found = append(found, source{document, kind, lineUp(document.Line-1, lines[len(lines)-1]), f.only})
+		case kind == "ConfigMap":
+			found = append(found, f.held(is.Data)...)
+			fallthrough
 		default:
 			others = append(others, "a"+strings.Repeat("n", strings.Count("AEIOU", kind[:1]))+" "+kind)
 		}
@@ -136,11 +145,30 @@ func (f *faults) find(text []byte) (found []source) {
 	case len(all) == 0:
 		f.at(1+len(text)-len(bytes.TrimLeft(text, "\n")), "has no text: it must hold apiVersion "+APIVersion+" and kind "+Kind)
 	case len(found) == 0:
-		f.at(line, "kind: "+wording.Few(others)+", not an "+Kind)
+		f.at(line, "kind: "+wording.Few(others)+", not an "+Kind+" or a ConfigMap with one in its key "+configMapKey)
 	case len(found) > 1:
 		f.at(cmp.Or(found[1].only, found[1].document.Line), "is a second configuration: leave one")
 	}
 	return found
+}
+
+// held returns the configurations in the data of a ConfigMap: the text of the chart's key, else each text that says it is one.
+func (f *faults) held(data map[string]yamlnode.Node) (all []source) {
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		text, inside := data[name], &faults{}
+		if text.Style&yamlnode.LiteralStyle == 0 {
+			inside.only = text.Line
+		}
+		found := inside.find(lineUp(text.Line, []byte(text.Value)))
+		switch {
+		case name == configMapKey:
+			f.all = append(f.all, inside.all...)
+			return found
+		case len(found) == 1 && found[0].kind == Kind:
+			all = append(all, found...)
+		}
+	}
+	return all
 }
 
 // lineUp returns a text behind as many line breaks.

@@ -35,9 +35,10 @@ func TestBytes(t *testing.T) {
 			strings.Repeat(".queues[0]", 15) + ".queues: Invalid value: is nested deeper than 16 queues",
 		"\ufeff" + head:           "", // a byte order mark
 		"%YAML 1.1\n---\n" + head: "",
-		"# \u2028 \u0085\r--- # a\rkind: Pod\r---\r" + head:          "",
-		"# \u2028 \u0085\r--- # a\rkind: Pod\r---\r" + head + "a: b": "f:9: a: Forbidden",
-		strings.ReplaceAll(head, "\n", "\r\n"):                       "",
+		"# \u2028 \u0085\r--- # a\rkind: Pod\r---\r" + head:                                             "",
+		"# \u2028 \u0085\r--- # a\rkind: Pod\r---\r" + head + "a: b":                                    "f:9: a: Forbidden",
+		"kind: ConfigMap\ndata: {a: \"# a\\r--- # b\\r" + strings.ReplaceAll(head, "\n", "\\n") + "\"}": "",
+		strings.ReplaceAll(head, "\n", "\r\n"):                                                          "",
 	} {
 		c, err := ParseFile("f", []byte(file))
 		if says == "" {
@@ -88,6 +89,7 @@ func FuzzParse(f *testing.F) {
 		head + "protect: {podSelector: {matchExpressions: [{key: a, operator: Exists, values: []}]}, namespaces: []}",
 		head + "a: &a [*a]", head + "? [a]: b", head + "? {a: b}\n: c", head + "1: 2", head + "<<: {dryRun: true}",
 		head + "sampling: {minInterval: 5s}", head + "dryRun: .nan", head + "\"\\x01\\n\": 1", "kind: Pod\n---\n" + head + "a: [",
+		"kind: ConfigMap\ndata:\n  evictd.yaml: |\n    kind: EvictdConfiguration\n    sampling: {minInterval: 90}\n    protect: {namespaces: a}\n",
 	} {
 		f.Add([]byte(seed))
 	}
