@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -11,31 +12,44 @@ import (
 )
 
 func newConfigCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check a configuration file, or print the defaults", Args: cobra.NoArgs, RunE: group}
-	validate := newCommand("validate FILE", "Check a configuration file: exit 0, or 1 with one fault a line", validateConfig)
-	validate.Args = cobra.ExactArgs(1)
+	cmd := &cobra.Command{Use: "config", Short: "Check configurations, or print the defaults", Args: cobra.NoArgs, RunE: group}
+	validate := newCommand("validate FILE...", "Check configurations and manifests, - for stdin: exit 0, or 1 with one fault a line", func(cmd *cobra.Command, files []string) (err error) {
+		for _, file := range files {
+			err = errors.Join(err, validateConfig(cmd, file))
+		}
+		return err
+	})
+	validate.Args = cobra.MinimumNArgs(1)
 	cmd.AddCommand(validate, newCommand("defaults", "Print the full default configuration as YAML", func(cmd *cobra.Command, _ []string) error {
 		return writeYAML(cmd.OutOrStdout(), config.Default())
 	}))
 	return cmd
 }
 
-func validateConfig(cmd *cobra.Command, args []string) error {
-	loaded, err := config.Load(args[0])
-	if invalid, found := errors.AsType[utilerrors.Aggregate](err); found {
-		// Each line is one fault and nothing else is printed, so that a script can count them and an editor
-		// can jump to the field.
+// validateConfig prints what is wrong with a file, or that it is valid.
+func validateConfig(cmd *cobra.Command, file string) (err error) {
+	var loaded *config.EvictdConfiguration
+	if file != standardStream {
+		loaded, err = config.Load(file)
+	} else if text, unread := io.ReadAll(cmd.InOrStdin()); unread != nil {
+		err = unread
+	} else {
+		loaded, err = config.ParseFile(file, text)
+	}
+	switch invalid, refused := errors.AsType[utilerrors.Aggregate](err); {
+	case refused:
+		// Each line is one fault and nothing else is printed, so that a script can count them and an editor can jump to the line.
 		for _, fault := range invalid.Errors() {
 			cmd.PrintErrln(fault)
 		}
 		return errReported
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", args[0], err)
+	case err != nil:
+		cmd.PrintErrln(file+":", err)
+		return errReported
 	}
 	for _, warning := range loaded.Warnings(nil) {
-		cmd.PrintErrln("warning:", warning)
+		cmd.PrintErrln(file+": warning:", warning)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", args[0])
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", file)
 	return err
 }
