@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
 )
@@ -22,7 +24,7 @@ taintNode: soft
 		t.Fatal(err)
 	}
 	policy := (&daemon{flags: &runFlags{}}).policyOf(c)
-	if policy.Limits != (config.Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: config.Duration{Duration: 3 * time.Second}}) {
+	if policy.Limits != (config.Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: metav1.Duration{Duration: 3 * time.Second}}) {
 		t.Errorf("limits %+v", policy.Limits)
 	}
 	if policy.OverdueGrace != 45 {

@@ -5,9 +5,9 @@ import (
 	"maps"
 	"time"
 
-	"github.com/evictd/evictd/internal/decide"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )

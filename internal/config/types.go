@@ -163,7 +163,7 @@ type Protect struct {
 	Annotations Annotations `json:"annotations"`
 	// Duration: a pod that was created less than this ago is no candidate for a soft threshold; under a
 	// hard one it is, like any other. Unset means `0s`.
-	MinAge Duration `json:"minAge"`
+	MinAge metav1.Duration `json:"minAge"`
 	// Protects pods that use no more than they requested of what the node is short of.
 	// `untilExhaustion`: they are candidates only while a hard threshold is met and the resource is
 	// [almost exhausted](ranking.md#pods-within-their-requests). `always`: they are never candidates.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
@@ -17,7 +18,7 @@ import (
 )
 
 func newTracker() *Tracker {
-	limits := config.Limits{EvictionsPerMinute: 6, PerOwnerPerHour: 5, SoftJitter: config.Duration{Duration: time.Minute}}
+	limits := config.Limits{EvictionsPerMinute: 6, PerOwnerPerHour: 5, SoftJitter: metav1.Duration{Duration: time.Minute}}
 	return New(limits, noJitter)
 }
 

@@ -193,7 +193,7 @@ func TestSparedPods(t *testing.T) {
 		"of another signal": {pressure.PIDAvailable, 49, 0, false, "protected: Annotation"},
 	} {
 		d := full(t)
-		stall := &config.MemoryStall{Type: config.StallFull, Threshold: "10%", Window: config.Duration{Duration: 2 * time.Second}}
+		stall := &config.MemoryStall{Type: config.StallFull, Threshold: "10%", Window: metav1.Duration{Duration: 2 * time.Second}}
 		d.Configuration.MemoryStall = stall
 		d.Signals = append(d.Signals, status.Signal{Name: pressure.MemoryStall, State: "Known", Available: new(int64(80)), Capacity: new(int64(100))})
 		if d.Signals[0].Available, d.Signals[0].Capacity = &test.available, new(int64(1000)); test.available < 0 {
