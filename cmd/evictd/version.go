@@ -12,30 +12,15 @@ import (
 // describes it, with -dirty if files differ from it, and "" where it is not known.
 var version, revision = "devel", "" //nolint:gochecknoglobals // only the linker can set them
 
-// buildInfo is what `evictd version -o json` prints.
-type buildInfo struct {
-	Version string `json:"version"`
-	// Revision is the commit; empty if it is not known.
-	Revision  string `json:"revision,omitempty"`
-	GoVersion string `json:"goVersion"`
-	Platform  string `json:"platform"`
-}
-
-// versionText is what `evictd --version` prints.
+// versionText is what `evictd version` and `evictd --version` print.
 func versionText() string {
 	source := strings.TrimPrefix(revision+", ", ", ") // "" where it is not known
 	return fmt.Sprintf("evictd %s (%s%s, %s/%s)", version, source, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func newVersionCommand() *cobra.Command {
-	var output string
-	cmd := newCommand("version", "Print the version", func(cmd *cobra.Command, _ []string) error {
-		if output == formatJSON {
-			return writeJSON(cmd.OutOrStdout(), buildInfo{version, revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
-		}
+	return newCommand("version", "Print the version", func(cmd *cobra.Command, _ []string) error {
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText())
 		return err
 	})
-	addChoice(cmd, &output, "output", "o", "text", formatJSON)
-	return cmd
 }
