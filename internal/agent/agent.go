@@ -94,12 +94,9 @@ func (a *Agent) putActing(now acting.State, cause string) {
 	a.acts = now
 	a.policy.DryRun, a.policy.DryRunWhy = !now.Acts(), now.Why
 	a.options.Recorder.Acting(now)
-	if now.Acts() {
-		a.cooldown.ForgetDryRuns()
-		a.incidents.ForgetDryRuns()
-	}
 	a.victims.Adopt(a.policy.DryRun)
-	a.cooldown.SetLimits(a.policy.Limits)
+	a.incidents.Adopt(a.policy.DryRun)
+	a.cooldown.Adopt(a.policy.Limits, a.policy.DryRun)
 	a.changed = true
 }
 

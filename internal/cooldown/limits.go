@@ -18,19 +18,18 @@ type Accepted struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// SetLimits changes the limits and keeps what was counted. A limit of 0 is none.
-func (t *Tracker) SetLimits(limits config.Limits) { t.limits = limits }
+// Adopt takes other limits, of which 0 is none. What was counted stays, but for what dry runs counted once evictd
+// evicts for real: nothing happened to their pods.
+func (t *Tracker) Adopt(limits config.Limits, dryRun bool) {
+	t.limits = limits
+	t.known.Accepted = slices.DeleteFunc(t.known.Accepted, func(a Accepted) bool { return a.DryRun && !dryRun })
+}
 
 // Accept counts an accepted eviction of a pod of the owner, or a simulated one.
 func (t *Tracker) Accept(owner string, dryRun bool, now time.Time) {
 	counted := slices.DeleteFunc(t.known.Accepted, func(a Accepted) bool { return now.Sub(a.At) >= time.Hour })
 	t.known.Accepted = append(counted, Accepted{Owner: owner, At: now, DryRun: dryRun})
 	slices.SortStableFunc(t.known.Accepted, func(a, b Accepted) int { return a.At.Compare(b.At) })
-}
-
-// ForgetDryRuns drops what dry runs counted: nothing happened to their pods.
-func (t *Tracker) ForgetDryRuns() {
-	t.known.Accepted = slices.DeleteFunc(t.known.Accepted, func(a Accepted) bool { return a.DryRun })
 }
 
 // Node returns why no pod of the node may be evicted for now: the limit a minute.

@@ -52,7 +52,7 @@ func TestLimitsForgetDryRuns(t *testing.T) {
 	if nodeLimit(l, at(1)) == "" || ownerLimit(l, "web", at(1)) == "" {
 		t.Error("a dry run does not count while it lasts")
 	}
-	l.ForgetDryRuns()
+	l.Adopt(l.limits, false)
 	if reached := nodeLimit(l, at(1)); reached != "" || ownerLimit(l, "web", at(1)) != "" {
 		t.Errorf("a dry run still counts after it: %s", reached)
 	}

@@ -184,7 +184,7 @@ func TestDryRunEntriesEndWithTheDryRunAfterARestart(t *testing.T) {
 	if _, waits := next.Node(at(time.Second)); !waits {
 		t.Error("the dry run's entries were not restored")
 	}
-	next.ForgetDryRuns()
+	next.Adopt(next.limits, false)
 	if s := next.Export(); len(s.Accepted) > 0 {
 		t.Errorf("the dry run's entries outlived it: %+v", s)
 	}

@@ -168,10 +168,10 @@ func (t *Tracker) Add(id string, v Victim) {
 // Any reports whether an incident is open.
 func (t *Tracker) Any() bool { return len(t.open) > 0 }
 
-// ForgetDryRuns drops the victims of a dry run, once evictd evicts for real.
-func (t *Tracker) ForgetDryRuns() {
+// Adopt drops the victims of a dry run once evictd evicts for real.
+func (t *Tracker) Adopt(dryRun bool) {
 	for _, i := range t.open {
-		i.Victims = slices.DeleteFunc(i.Victims, func(v Victim) bool { return v.DryRun })
+		i.Victims = slices.DeleteFunc(i.Victims, func(v Victim) bool { return v.DryRun && !dryRun })
 	}
 }
 
