@@ -127,7 +127,7 @@ var examples string
 // addExamples adds them to a command and to those below it.
 func addExamples(cmd *cobra.Command) {
 	for line := range strings.Lines(examples) {
-		if strings.HasPrefix(line, cmd.CommandPath()+" ") {
+		if strings.HasPrefix(strings.TrimSpace(line)+" ", cmd.CommandPath()+" ") {
 			cmd.Example += "  " + line
 		}
 	}
