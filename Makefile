@@ -134,7 +134,7 @@ test: ## Unit tests, the chart, parity with the kubelet, black-box cases (no roo
 test-unit: test-runner
 	$(FAST_TMP) $(GOTEST) -short $(filter-out $(RACE),$(shell go list ./...))
 test-tools: test-runner
-	cd test && $(GOTEST) ./bench/... ./demo/... ./gendoc/... ./internal/... ./stages/... && cd cluster && $(GOTEST) -short ./...
+	cd test && $(GOTEST) ./bench/... ./cgroup2/... ./demo/... ./gendoc/... ./internal/... ./stages/... && cd cluster && $(GOTEST) -short ./...
 test-race: needs-gcc test-runner
 	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -short $(RACE)
 test-race-loop: needs-gcc test-runner
@@ -237,7 +237,7 @@ needs-qemu:
 # RUN=TestName runs some.
 .PHONY: test-cgroup2
 test-cgroup2: $(VM_FILES) ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu)
-	cd test && go run ./cgroup2 --run "$${RUN:-.}"
+	test/cgroup2/run
 
 # What runs a program for arm64 here.
 ifneq ($(shell go env GOHOSTARCH),arm64)
@@ -257,8 +257,7 @@ e2e: needs-node test-runner node-build image-archive ## The shipped manifest on 
 # RUN=. runs all of them, RUN=TestName some.
 .PHONY: e2e-cgroup2
 e2e-cgroup2: node-build image-archive $(VM_FILES) $(if $(VM_FILES),$(VM)/node) ## The tests of make e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
-	cd test && run="$${RUN:-^($$(go test -tags e2e -list . ./e2e | grep '^Test' | paste -sd '|'))\$$}" \
-		&& go run ./cgroup2 --node --run "$$run"
+	RUN="$${RUN:-^($$(go -C test test -tags e2e -list . ./e2e | grep '^Test' | paste -sd '|'))\$$}" test/cgroup2/run node
 
 # SEED repeats the order of a run, ONLY=1,10 plays some scenarios of bench-incidents.
 .PHONY: soak
