@@ -48,7 +48,7 @@ RACE_LOOP := 'Invariant09|Reload|Wake|Acting|Taint|Request|Answer|Plan|Stop|TheL
 # Only ends a run that hangs: the default, 10 minutes, is less than a slow machine may need.
 TIMEOUT := -timeout 60m
 # Runs targets whatever failed before, and prints one table at the end.
-STAGES = @go -C test build -o $(BIN)/stages ./stages && exec $(BIN)/stages
+STAGES = @test/stages/run
 # Where stages wants the events of all tests, each run has a file of its own.
 JSONFILE = $(if $(TEST_RESULTS),--jsonfile $$(mktemp $(TEST_RESULTS)/XXXXXX.json))
 # Prints a line for each package, and at the end every failure and every skip with

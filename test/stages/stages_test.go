@@ -1,64 +1,48 @@
-package main
+package stages
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 const events = `{"Action":"start","Package":"github.com/evictd/evictd/internal/agent"}
 {"Action":"run","Package":"github.com/evictd/evictd/internal/agent","Test":"TestA"}
-{"Action":"output","Package":"github.com/evictd/evictd/internal/agent","Test":"TestA","Output":"x\n"}
+{"Action":"output","Package":"github.com/evictd/evictd/internal/agent","Test":"TestA","Output":"{\"Action\":\"fail\",\"Test\":\"x\"}"}
 {"Action":"pass","Package":"github.com/evictd/evictd/internal/agent","Test":"TestA/part","Elapsed":1}
 {"Action":"pass","Package":"github.com/evictd/evictd/internal/agent","Test":"TestA","Elapsed":2.5}
 {"Action":"skip","Package":"github.com/evictd/evictd/internal/agent","Test":"TestB","Elapsed":0}
+{"Action":"fail","Package":"github.com/evictd/evictd/internal/agent","Test":"TestC/a_\u003e_b","Elapsed":6}
 {"Action":"fail","Package":"github.com/evictd/evictd/internal/agent","Test":"TestC","Elapsed":7}
 {"Action":"fail","Package":"github.com/evictd/evictd/internal/agent","Elapsed":9}
 {"Action":"fail","Package":"github.com/evictd/evictd/pkg/rank","Elapsed":0}
-{"Action":"pass","Packa`
+{"Action":"pass","Package":"github.com/evictd/evictd/pkg/rank","Test":"Te`
 
-func written(t *testing.T) string {
+// report returns what report.awk makes of two stages: a package counts where none of its tests did, and a stage where
+// it failed without a failed test.
+func report(t *testing.T, variables ...string) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "inner"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{"a.json": events, failedFile: ""} {
-		if err := os.WriteFile(filepath.Join(dir, "inner", name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-func TestReadTests(t *testing.T) {
-	got, err := readTests(written(t))
+	awk := exec.CommandContext(t.Context(), "awk", append(variables, "-f", "report.awk")...)
+	awk.Stdin = strings.NewReader("stage\tverify\t1\t40\nstage\ttest\t1\t61\ntarget\tinner\n" + events + "\n")
+	text, err := awk.CombinedOutput()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %s", err, text)
 	}
-	if got.passed != 2 || got.failed != 2 || got.skipped != 1 {
-		t.Errorf("passed %d, failed %d, skipped %d; want 2, 2, 1", got.passed, got.failed, got.skipped)
-	}
-	if want := "internal/agent.TestC pkg/rank"; strings.Join(got.failures, " ") != want {
-		t.Errorf("failures %q, want %q: a package counts where none of its tests did", got.failures, want)
-	}
+	return string(text)
 }
 
 func TestTable(t *testing.T) {
-	got, err := readTests(written(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := table([]stage{{name: "verify", failed: true, seconds: 40}, {name: "test", tests: got, failed: true, seconds: 61}})
-	want := `
+	const want = `
 stage            tests  failed  skipped  seconds  result
 verify               0       0        0       40  FAILED
-test                 5       2        1       61  FAILED
+test                 6       3        1       61  FAILED
 
 failed:
   test: make inner
+  test: internal/agent.TestC/a_>_b
   test: internal/agent.TestC
   test: pkg/rank
 
@@ -67,17 +51,42 @@ slowest:
      2.5 s  internal/agent.TestA
      0.0 s  internal/agent.TestB
 `
-	if text != want {
-		t.Errorf("got\n%s\nwant\n%s", text, want)
+	if got := report(t); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestLine(t *testing.T) {
-	got := line("e2e-all", "3fe4ffa92", "6.1.0", time.Date(2026, 11, 25, 3, 4, 0, 0, time.UTC), []stage{
-		{name: "e2e", tests: tests{passed: 30, skipped: 2}, seconds: 900}, {name: "lint", failed: true, seconds: 30},
-	})
-	const want = "| e2e-all | 3fe4ffa92 | 2026-11-25 03:04 | 30 | 1 | 2 | 930 | 6.1.0 | make lint |"
-	if got != want {
+	const want = "| e2e-all | 3fe4ffa92 | 2026-11-25 03:04 | 2 | 4 | 1 | 101 | 6.1.0 | make verify, " +
+		"internal/agent.TestC/a_>_b, internal/agent.TestC, pkg/rank |\n"
+	if got := report(t, "-v", "head=e2e-all | 3fe4ffa92 | 2026-11-25 03:04", "-v", "kernel=6.1.0"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A target that fails, also one that a target runs, does not keep the next from running.
+func TestRun(t *testing.T) {
+	script, err := filepath.Abs("run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	makefile := "good:\n\t@echo '{\"Action\":\"pass\",\"Package\":\"p\",\"Test\":\"TestOf$@\",\"Elapsed\":1}' >$$TEST_RESULTS/a.json\n" +
+		"bad:\n\t@false\nboth:\n\t@" + script + " bad good\n"
+	if err = os.WriteFile(filepath.Join(dir, "Makefile"), []byte(makefile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), script, "both", "good")
+	run.Dir, run.Env = dir, append(os.Environ(), "TEST_RESULTS=", "MAKEFLAGS=", "MAKELEVEL=")
+	text, err := run.Output()
+	if err == nil || strings.Count(string(text), "\nslowest:\n") != 1 {
+		t.Errorf("%v: %s", err, text)
+	}
+	for _, want := range []string{
+		`(?m)^both +1 +0 +0 +\d+  FAILED$`, `(?m)^good +1 +0 +0 +\d+  passed$`, "  both: make bad\n", "  both: make both\n", `s  p.TestOfgood`,
+	} {
+		if !regexp.MustCompile(want).Match(text) {
+			t.Errorf("%s is missing:\n%s", want, text)
+		}
 	}
 }
