@@ -275,7 +275,7 @@ demo: needs-root ## Watch it work: a real node, real pressure, real evictions (r
 
 .PHONY: bench
 bench: ## Benchmarks with allocations, and a table of those with a budget
-	go test -run '^$$' -bench . -benchmem $(TIMEOUT) ./pkg/... ./internal/... | (cd test && go run ./bench/table)
+	go test -run '^$$' -bench . -benchmem $(TIMEOUT) ./pkg/... ./internal/... | awk -f test/bench/table/table.awk
 	cd test/parity && go test -run '^$$' -bench . $(TIMEOUT) .
 	$(MAKE) --no-print-directory bench-disk
 
