@@ -1,12 +1,12 @@
-package main
+package disk
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"golang.org/x/sys/unix"
 
@@ -27,18 +27,17 @@ const (
 
 // node is a tree that looks like a node's, with its pods.
 type node struct {
+	root   string
 	pods   []usage.NodePod
 	inodes int64 // of the pods
 }
 
 // plant creates the files of the pods, and the data that locates them.
-func plant(ctx context.Context, root string, pods, files int) (*node, error) {
-	n := &node{}
+func plant(tb testing.TB, root string, pods, files int) *node {
+	tb.Helper()
+	n := &node{root: root}
 	var mounts strings.Builder
 	for i := range pods {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		uid := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
 		container := fmt.Sprintf("%064x", i)
 		n.pods = append(n.pods, usage.NodePod{UID: uid, Namespace: "bench", Name: fmt.Sprintf("pod-%d", i), Containers: []string{container}})
@@ -55,58 +54,37 @@ func plant(ctx context.Context, root string, pods, files int) (*node, error) {
 			"/var/lib/kubelet/pods/" + uid + "/volumes/kubernetes.io~empty-dir/cache": inVolume,
 			"/var/log/pods/bench_" + n.pods[i].Name + "_" + uid:                       share - inLayer - inVolume,
 		} {
-			if err := fill(filepath.Join(root, dir), part); err != nil {
-				return nil, err
-			}
-			made, err := count(filepath.Join(root, dir))
-			if err != nil {
-				return nil, err
-			}
-			n.inodes += made
+			n.inodes += fill(tb, filepath.Join(root, dir), part)
 		}
 	}
 	proc := filepath.Join(root, "proc", "1")
-	if err := os.MkdirAll(proc, 0o750); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(proc, "mountinfo"), []byte(mounts.String()), 0o600); err != nil {
-		return nil, err
-	}
+	must(tb, os.MkdirAll(proc, 0o750))
+	must(tb, os.WriteFile(filepath.Join(proc, "mountinfo"), []byte(mounts.String()), 0o600))
 	unix.Sync() // otherwise the first measurement waits for the writes
-	return n, nil
+	return n
 }
 
-// fill creates files.
-func fill(dir string, files int) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return err
-	}
+// fill creates files, and returns how many inodes the folder has then, with its own.
+func fill(tb testing.TB, dir string, files int) (inodes int64) {
+	tb.Helper()
+	must(tb, os.MkdirAll(dir, 0o750))
 	data := make([]byte, oneBlock)
 	at := ""
 	for i := range files {
 		if i%filesInDir == 0 {
 			k := i / filesInDir
 			at = filepath.Join(dir, fmt.Sprintf("lib-%d", k/(dirsInDir*dirsInDir)), fmt.Sprintf("module-%d", k/dirsInDir), fmt.Sprintf("dir-%d", k))
-			if err := os.MkdirAll(at, 0o750); err != nil {
-				return err
-			}
+			must(tb, os.MkdirAll(at, 0o750))
 		}
 		content := data[:0]
 		if i%everyWithData == 0 {
 			content = data
 		}
-		if err := os.WriteFile(filepath.Join(at, fmt.Sprintf("some-file-%d.txt", i)), content, 0o600); err != nil {
-			return err
-		}
+		must(tb, os.WriteFile(filepath.Join(at, fmt.Sprintf("some-file-%d.txt", i)), content, 0o600))
 	}
-	return nil
-}
-
-// count returns how many inodes a folder has, with its own.
-func count(dir string) (inodes int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error {
+	must(tb, filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error {
 		inodes++
 		return err
-	})
-	return inodes, err
+	}))
+	return inodes
 }
