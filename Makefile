@@ -203,7 +203,7 @@ bench-short:
 
 .PHONY: parity
 parity: ## evictd's order against the kubelet's own eviction manager, on STATES (100000) generated node states
-	cd test/parity && go run ./cmd/parity -states $${STATES:-100000} -seed $${SEED:-0}
+	cd test/parity && STATES=$${STATES:-100000} SEED=$${SEED:-$$(date +%s%N)} GOGC=400 go test -count=1 $(TIMEOUT) -v -run '^TestParity$$' .
 
 # Debian's packages are unpacked into bin/vm and not installed: a kernel with busybox, a node's programs with all that
 # they depend on, and qemu for programs of arm64.

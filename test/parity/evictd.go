@@ -133,12 +133,6 @@ func (c cgroups) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	return into, nil
 }
 
-// Stalls is not part of a ranking.
-func (cgroups) Stalls() ([]usage.Stall, error) { return nil, nil }
-
-// Present is not part of a ranking.
-func (cgroups) Present(string) (bool, error) { return true, nil }
-
 // disk is the kubelet's Summary, processed as in cmd/evictd.
 type disk struct{ state *State }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -89,16 +88,13 @@ func (s *State) size() int {
 	return len(s.Pods) + len(s.Readings) + len(s.Thresholds.Hard) + len(s.Thresholds.Soft)
 }
 
-// Print writes the result, with each difference and the number of states that had it.
-func (r *Result) Print(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%d orders of %d pods in all\n%d states, %d unexplained differences\n",
-		r.Rankings, r.Pods, r.States, r.Failed)
+// String says what was compared, with each difference and the number of states that had it.
+func (r *Result) String() string {
+	text := fmt.Appendf(nil, "%d orders of %d pods in all, by signal %v\n%d states, %d unexplained differences\n", r.Rankings, r.Pods, r.Signals, r.States, r.Failed)
 	for _, d := range Differences() {
-		if err == nil {
-			_, err = fmt.Fprintf(w, "  %-20s %d\n", d, r.Named[d])
-		}
+		text = fmt.Appendf(text, "  %-20s %d\n", d, r.Named[d])
 	}
-	return err
+	return string(text)
 }
 
 // Explain returns the state as text, with its differences.
