@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -257,34 +256,4 @@ func taintsAreConfined(t *testing.T, f *evictdtest.Account) {
 	if after := taints(f, t.Context()); slices.Contains(after, own) || slices.Contains(after, soft) || !slices.Contains(after, other) {
 		t.Errorf("the taints at the end: %v", after)
 	}
-}
-
-// The cost of the policies: one that has pods as parameters is evaluated for each pod of the
-// namespace, for the evictions of all accounts.
-func BenchmarkEvictionDryRun(b *testing.B) {
-	f := evictdtest.NewAccount(b)
-	const pods = 300
-	mine := evictdtest.RequestFor(f.PodOn(f.Near, "mine"))
-	mine.DryRun = true
-	for i := range pods - 2 { // the probe is another one
-		f.PodOn(f.Far, fmt.Sprintf("other-%d", i))
-	}
-	f.Until("the API server has read the role", func(ctx context.Context) bool {
-		return evictdtest.Evictor(b, f.Here).Evict(ctx, mine).Outcome == evict.WouldEvict
-	})
-	run := func(name string) {
-		for account, as := range map[string]*rest.Config{"evictd": f.Here, "administrator": evictdtest.Unlimited()} {
-			b.Run(fmt.Sprintf("%s/%s/pods=%d", name, account, pods), func(b *testing.B) {
-				evictor := evictdtest.Evictor(b, as)
-				for b.Loop() {
-					if got := evictor.Evict(b.Context(), mine); got.Outcome != evict.WouldEvict {
-						b.Fatal(got)
-					}
-				}
-			})
-		}
-	}
-	run("without policies")
-	f.Confine()
-	run("with policies")
 }
