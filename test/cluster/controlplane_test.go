@@ -6,9 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,10 +72,6 @@ func TestControlPlane(t *testing.T) {
 	if log := string(read(t, c.AuditLog())); !strings.Contains(log, `"name":"kept"`) {
 		t.Error("the audit log lacks the request")
 	}
-	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
-		testRestart(t, c, client, name)
-	}
-
 	for range 2 {
 		if err := c.Stop(t.Context()); err != nil {
 			t.Fatal(err)
@@ -90,32 +84,6 @@ func TestControlPlane(t *testing.T) {
 	}
 	if _, err := os.Stat(options.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the state folder is left: %v", err)
-	}
-}
-
-// testRestart kills one process and restarts it.
-func testRestart(t *testing.T, c *Cluster, client kubernetes.Interface, name string) {
-	t.Helper()
-	if err := c.Signal(name, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.StopProcess(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
-	for _, each := range c.components {
-		if running := each.process.Load().running(); running == (each.name == name) {
-			t.Errorf("after the end of %s: %s runs: %t", name, each.name, running)
-		}
-	}
-	if err := c.StartProcess(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
-	err := pollFor(t.Context(), Patiently(2*time.Minute), func(ctx context.Context) (bool, error) {
-		_, missing := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})
-		return missing == nil, nil
-	})
-	if err != nil {
-		t.Errorf("after the restart of %s: %v", name, err)
 	}
 }
 

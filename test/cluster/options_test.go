@@ -25,27 +25,6 @@ func TestUnknownProcess(t *testing.T) {
 	}
 }
 
-func TestFreePorts(t *testing.T) {
-	ports, err := freePorts(t.Context(), loopback, 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(ports)
-	if distinct := slices.Compact(slices.Clone(ports)); len(distinct) != len(ports) {
-		t.Errorf("ports %v are not distinct", ports)
-	}
-	for _, port := range ports {
-		listener, err := listen(t.Context(), loopback, port)
-		if err != nil {
-			t.Errorf("port %d: %v", port, err)
-			continue
-		}
-		if err := listener.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 func TestMissingControllers(t *testing.T) {
 	got := missingControllers("cpuset cpu io memory pids rdma misc\n", "cpu memory\n")
 	if want := []string{"cpuset", "pids"}; !slices.Equal(got, want) {
