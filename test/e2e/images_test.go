@@ -4,22 +4,15 @@ package e2e
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// imageMiB is the size of an image's content in these tests. On the disk it uses twice as
-// much: the imported layer, whose size the kubelet reports, and its unpacked files.
+// imageMiB is the size of an image's content in these tests.
 const imageMiB = 20
 
 // Images that no pod uses fill the disk beside a pod that has written much. Evictd waits for
@@ -41,7 +34,7 @@ func TestUnusedImagesGoBeforePods(t *testing.T) {
 	left, err := live.DiskAvailable(node.ImageSpace)
 	s.must(err)
 	images := importImages(s, int((left>>20-fits)/(2*imageMiB)))
-	s.until("the node's status lists the images", func(ctx context.Context) bool { return imagesListed(ctx, images) == len(images) })
+	s.until("the node's status lists the images", func(ctx context.Context) bool { return live.ImagesListed(ctx, images) == len(images) })
 	images = append(images, importImages(s, 3)...)
 	s.until("evictd waits for the images", func(ctx context.Context) bool { return held(ctx) > before })
 	s.stays(&written.Pod)
@@ -64,33 +57,10 @@ func importImages(s *scene, count int) []string {
 	s.Helper()
 	var names []string
 	for range count {
-		dir := s.TempDir()
-		name := fmt.Sprintf("localhost/evictd/unused-%s:%s", s.namespace, filepath.Base(dir))
-		content, tar := filepath.Join(dir, "content"), filepath.Join(dir, "image.tar")
-		random := make([]byte, imageMiB<<20)
-		_, _ = rand.Read(random) // never fails
-		s.must(os.WriteFile(content, random, 0o600))
-		s.must(cluster.WriteImage(tar, name, map[string]string{"/content": content}, cluster.ImageConfig{}))
-		s.must(live.Cluster.ImportImage(s.Context(), tar))
+		name := fmt.Sprintf("localhost/evictd/unused-%s:%s", s.namespace, filepath.Base(s.TempDir()))
+		s.must(live.ImportUnused(s.Context(), name, imageMiB))
 		s.Cleanup(func() { s.must(live.Cluster.RemoveImage(context.Background(), name)) })
 		names = append(names, name)
 	}
 	return names
-}
-
-// imagesListed returns how many of the images the node's status has.
-func imagesListed(ctx context.Context, images []string) int {
-	current, err := live.Client.CoreV1().Nodes().Get(ctx, live.Name(), metav1.GetOptions{})
-	if err != nil {
-		return -1
-	}
-	found := 0
-	for _, i := range current.Status.Images {
-		if slices.ContainsFunc(i.Names, func(name string) bool {
-			return slices.ContainsFunc(images, func(image string) bool { return strings.HasPrefix(name, image) })
-		}) {
-			found++
-		}
-	}
-	return found
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/evictd/evictd/test/internal/audit"
 	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -34,9 +35,6 @@ const nodeHeadroom = 2100
 
 // farLine is a threshold on the node's memory, in bytes, that no test comes near.
 const farLine = 64 << 20
-
-// kubeletFile is the kubeadm path of the kubelet's configuration, where evictd finds it.
-const kubeletFile = "/var/lib/kubelet/config.yaml"
 
 // scene is one test: a namespace, and what the test does with the node and evictd.
 type scene struct {
@@ -372,19 +370,14 @@ func (s *scene) calm(signal string) {
 // reads with its own next configuration.
 func (s *scene) kubeletEvicts(thresholds map[string]string) {
 	s.Helper()
-	path := live.Cluster.InNode(kubeletFile)
 	live.ForgetPolicy()
 	eventually.Undo(s, func(ctx context.Context) {
-		_ = os.Remove(path)
+		_ = os.Remove(live.Cluster.InNode(node.KubeletFile))
 		if err := live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}); err != nil {
 			s.Errorf("setting the kubelet's thresholds back: %v", err)
 		}
 	})
-	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n"
-	for signal, threshold := range thresholds {
-		text += fmt.Sprintf("  %s: %q\n", signal, threshold)
-	}
-	s.must(os.WriteFile(path, []byte(text), 0o644)) // evictd reads it without extra rights
+	s.must(live.TellEvictd(thresholds))
 	s.must(live.Cluster.SetEvictionHard(s.Context(), thresholds))
 }
 
@@ -425,17 +418,13 @@ func (s *scene) inCgroup(pod *corev1.Pod, name string) int64 {
 	if len(v1) > 0 {
 		name = "total_" + name
 	}
-	for _, file := range append(v1, v2...) {
-		text, err := os.ReadFile(file)
-		s.must(err)
-		for line := range strings.Lines(string(text)) {
-			var figure int64
-			if n, _ := fmt.Sscanf(line, name+" %d", &figure); n == 1 {
-				return figure
-			}
-		}
+	files := append(v1, v2...)
+	if len(files) == 0 {
+		return 0
 	}
-	return 0
+	text, err := os.ReadFile(files[0])
+	s.must(err)
+	return measure.SumOf(string(text), name)
 }
 
 // elsewhere creates a pod on a node that exists only as an object, without the label that

@@ -43,8 +43,6 @@ const (
 	// topClass is a PriorityClass with the highest priority that is not the system's.
 	topClass = "top"
 	topValue = 1_000_000_000
-	// kubeletFile is where kubeadm writes the kubelet's configuration, and evictd finds it.
-	kubeletFile = "/var/lib/kubelet/config.yaml"
 	// podPIDs is the kubelet's podPidsLimit: forks stay below it.
 	podPIDs = 512
 )
@@ -177,7 +175,7 @@ func (b *bench) arm(ctx context.Context, arm, more string) error {
 		return err
 	}
 	// The kubelet alone removes evictd's image with the other unused ones when its disk is short.
-	if err := errors.Join(b.Node.Cluster.ImportImage(ctx, b.Node.Files.Image), b.tellEvictd(), b.configure(ctx, more)); err != nil {
+	if err := errors.Join(b.Node.Cluster.ImportImage(ctx, b.Node.Files.Image), b.Node.TellEvictd(kubeletsDefaults()), b.configure(ctx, more)); err != nil {
 		return err
 	}
 	return b.schedule(ctx, true)

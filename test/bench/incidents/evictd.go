@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,20 +16,6 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
-
-// tellEvictd writes the file by which evictd knows where the kubelet evicts.
-func (b *bench) tellEvictd() error {
-	path := b.Node.Cluster.InNode(kubeletFile)
-	var text strings.Builder
-	text.WriteString("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n")
-	for name, value := range kubeletsDefaults() {
-		fmt.Fprintf(&text, "  %s: %q\n", name, value)
-	}
-	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil { //nolint:gosec // evictd reads it
-		return fmt.Errorf("writing the kubelet's file: %w", err)
-	}
-	return nil
-}
 
 // configure writes evictd's configuration: the shipped one, that is the defaults, without the
 // dry run, and with the memory's thresholds in bytes: of the machine, and of the limit of all pods, which is the
@@ -77,7 +62,7 @@ func (b *bench) schedule(ctx context.Context, wanted bool) error {
 // edit gives a running evictd another configuration, which must differ from that in force, and waits until it acts by it.
 func (b *bench) edit(ctx context.Context, more string) error {
 	before, err := b.Node.Metrics(ctx)
-	if err = errors.Join(err, b.tellEvictd(), b.configure(ctx, more)); err != nil {
+	if err = errors.Join(err, b.Node.TellEvictd(kubeletsDefaults()), b.configure(ctx, more)); err != nil {
 		return err
 	}
 	err = node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,21 @@ func EndedByKubelet(pod *corev1.Pod) *corev1.PodCondition {
 		if c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet {
 			return c
 		}
+	}
+	return nil
+}
+
+// KubeletFile is the path at which kubeadm writes the kubelet's configuration, and evictd finds it.
+const KubeletFile = "/var/lib/kubelet/config.yaml"
+
+// TellEvictd writes the file by which evictd knows where the kubelet evicts.
+func (n *Node) TellEvictd(hard map[string]string) error {
+	text := []byte("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n")
+	for signal, threshold := range hard {
+		text = fmt.Appendf(text, "  %s: %q\n", signal, threshold)
+	}
+	if err := os.WriteFile(n.Cluster.InNode(KubeletFile), text, 0o644); err != nil { //nolint:gosec // evictd reads it without extra rights
+		return fmt.Errorf("writing the kubelet's file: %w", err)
 	}
 	return nil
 }
