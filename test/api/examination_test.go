@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/evictd/evictd/internal/checks"
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
@@ -43,16 +43,11 @@ type examination struct {
 // doctor prepares the command with those credentials and settings.
 func doctor(a *evictdtest.Account, as *rest.Config, settings string) *examination {
 	a.T.Helper()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{
-		Server: as.Host, CertificateAuthorityData: as.CAData, CertificateAuthority: as.CAFile,
-	}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: as.BearerToken}
-	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	config.CurrentContext = "x"
 	dir := a.T.TempDir()
 	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "evictd.yaml")
-	a.Must(clientcmd.WriteToFile(*config, kubeconfig))
+	a.Must(cluster.WriteKubeconfig(kubeconfig, &clientcmdapi.Cluster{
+		Server: as.Host, CertificateAuthorityData: as.CAData, CertificateAuthority: as.CAFile,
+	}, &clientcmdapi.AuthInfo{Token: as.BearerToken}))
 	a.Must(os.WriteFile(file, []byte("apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"+settings), 0o600))
 	return &examination{a, []string{
 		"doctor", "--node-name", a.Near, "--kubeconfig", kubeconfig, "--config", file, "--host-root", evictdtest.NewHost(a.T).Root, "-o", "json",

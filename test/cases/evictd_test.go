@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 	"github.com/evictd/evictd/test/internal/pages"
@@ -44,12 +44,7 @@ func start(tb testing.TB, c *Case, n *node, server string) *evictd {
 	e.client = &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 	tb.Cleanup(e.client.CloseIdleConnections)
 	n.must(e.configure(c.Configuration))
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: server}
-	kubeconfig.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "token"}
-	kubeconfig.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	kubeconfig.CurrentContext = "x"
-	n.must(clientcmd.WriteToFile(*kubeconfig, filepath.Join(dir, "kubeconfig")))
+	n.must(cluster.WriteKubeconfig(filepath.Join(dir, "kubeconfig"), &clientcmdapi.Cluster{Server: server}, &clientcmdapi.AuthInfo{Token: "token"}))
 	e.command = n.command(e.arguments(c, n.root))
 	e.command.Env = append(e.command.Env, "POD_NAMESPACE=evictd", "POD_UID=evictd-x", "HOST_IP=", "NODE_NAME=")
 	e.command.Stdout, e.command.Stderr = &e.answer, &e.log

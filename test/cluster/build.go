@@ -36,22 +36,6 @@ func Missing(binDir string, node bool) []string {
 	return slices.DeleteFunc(binaries(node), func(name string) bool { return isFile(filepath.Join(binDir, name)) })
 }
 
-// defaultBinDir is bin/cluster in the repository that holds the working directory.
-func defaultBinDir() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the cluster's binaries: %w", err)
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		if isFile(filepath.Join(dir, "test", "cluster", "build.sh")) {
-			return filepath.Join(dir, "bin", "cluster"), nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("finding the cluster's binaries: no test/cluster in or above %s", start)
-		}
-	}
-}
-
 func isFile(path string) bool {
 	info, err := os.Stat(path) //nolint:gosec // looks, and reads nothing
 	return err == nil && info.Mode().IsRegular()

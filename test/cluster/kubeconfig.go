@@ -14,6 +14,19 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// WriteKubeconfig writes a kubeconfig of one cluster and one user.
+func WriteKubeconfig(path string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
+	const name = "it"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name], config.AuthInfos[name] = cluster, user
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return fmt.Errorf("writing the kubeconfig %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
 // writeKubeconfig writes a kubeconfig for the holder of pki/NAME.crt. Keys and certificates
 // are embedded, so that the file can be copied elsewhere.
 func writeKubeconfig(path, server, pki, name string) error {
@@ -25,15 +38,8 @@ func writeKubeconfig(path, server, pki, name string) error {
 		}
 		contents[i] = content
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["evictd"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: contents[0]}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: contents[1], ClientKeyData: contents[2]}
-	config.Contexts["evictd"] = &clientcmdapi.Context{Cluster: "evictd", AuthInfo: name}
-	config.CurrentContext = "evictd"
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		return fmt.Errorf("writing the kubeconfig of %s: %w", name, err)
-	}
-	return nil
+	return WriteKubeconfig(path, &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: contents[0]},
+		&clientcmdapi.AuthInfo{ClientCertificateData: contents[1], ClientKeyData: contents[2]})
 }
 
 // loadKubeconfig reads a kubeconfig for a client without its own rate limit, because tests

@@ -15,13 +15,12 @@ const NodeName = "evictd-node"
 // workload, which without arguments only waits for SIGTERM.
 const PauseImage = "localhost/evictd/pause:test"
 
-// Options configure [Start]. Only Dir is required.
+// Options configure [Start]. Dir and BinDir are required.
 type Options struct {
 	// Dir is the cluster's directory. It is created if missing and must be empty. Everything that the cluster
 	// writes is below it.
 	Dir string
-	// BinDir holds the binaries that build.sh made; empty is bin/cluster in the repository that holds
-	// the working directory.
+	// BinDir holds the binaries that build.sh made.
 	BinDir string
 	// Node adds a scheduler and a node to the control plane. It needs root.
 	Node bool
@@ -41,18 +40,11 @@ type Options struct {
 }
 
 func (o Options) complete() (Options, error) {
-	if o.Dir == "" {
-		return o, errors.New("checking options: Dir is empty")
+	if o.Dir == "" || o.BinDir == "" {
+		return o, fmt.Errorf("checking options: Dir is %q, BinDir %q: name both; make cluster-build makes bin/cluster, which $EVICTD_CLUSTER_BIN names", o.Dir, o.BinDir)
 	}
 	if _, err := patience(); err != nil {
 		return o, err
-	}
-	if o.BinDir == "" {
-		dir, err := defaultBinDir()
-		if err != nil {
-			return o, err
-		}
-		o.BinDir = dir
 	}
 	for _, dir := range []*string{&o.Dir, &o.BinDir} {
 		absolute, err := realPath(*dir)

@@ -38,7 +38,7 @@ func TestOptions(t *testing.T) {
 		options   Options
 		complaint string
 	}{
-		{"no folder", Options{BinDir: "/x"}, "Dir is empty"},
+		{"no folder", Options{BinDir: "/x"}, `Dir is ""`},
 		{"good", Options{Dir: "/x", BinDir: "/x"}, ""},
 	} {
 		_, err := test.options.complete()

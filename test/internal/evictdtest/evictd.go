@@ -2,7 +2,6 @@ package evictdtest
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/eventually"
@@ -101,13 +102,8 @@ func Start(tb testing.TB, o Options) *Evictd {
 // writes evictd's files into an empty folder.
 func (o Options) Command(binary, dir, address string) (*exec.Cmd, error) {
 	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "evictd.yaml")
-	err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-current-context: it
-contexts: [{name: it, context: {cluster: it, user: it}}]
-clusters: [{name: it, cluster: {server: "https://%s", certificate-authority-data: %s}}]
-users: [{name: it, user: {tokenFile: %q}}]
-`, o.Server, base64.StdEncoding.EncodeToString(o.CA), o.TokenFile), 0o600)
+	err := cluster.WriteKubeconfig(kubeconfig, &clientcmdapi.Cluster{Server: "https://" + o.Server, CertificateAuthorityData: o.CA},
+		&clientcmdapi.AuthInfo{TokenFile: o.TokenFile})
 	if err == nil {
 		err = os.WriteFile(config, configuration(o.Settings), 0o600)
 	}

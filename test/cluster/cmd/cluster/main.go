@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	options := cluster.Options{Log: os.Stderr}
+	options := cluster.Options{Log: os.Stderr, BinDir: "../../bin/cluster"}
 	flag.StringVar(&options.Dir, "dir", filepath.Join(os.TempDir(), "evictd-cluster"), "folder of all that the cluster writes")
 	controlPlane := flag.Bool("control-plane", false, "etcd, API server and controllers alone, without root")
 	flag.Parse()
