@@ -267,7 +267,7 @@ soak: needs-node node-build image-archive ## Rounds of incidents and faults with
 
 .PHONY: demo
 demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root; PICTURE=FILE.svg records it)
-	@cd test && go run ./demo --check $(CLUSTER_BIN)
+	@test/demo/check $(CLUSTER_BIN)
 	@$(MAKE) --no-print-directory needs-node node-build image-archive
 	@[ -z "$${SUDO_UID:-}" ] || find $(BIN) ! -path '$(CLUSTER_BIN)/*' -exec chown -h "$$SUDO_UID:$$SUDO_GID" {} + # a later make without root replaces these files
 	@cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \

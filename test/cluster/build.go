@@ -24,16 +24,11 @@ func binaries(node bool) []string {
 
 // checkBuilt reports what is missing in binDir before anything is started.
 func checkBuilt(binDir string, node bool) error {
-	if missing := Missing(binDir, node); len(missing) > 0 {
+	missing := slices.DeleteFunc(binaries(node), func(name string) bool { return isFile(filepath.Join(binDir, name)) })
+	if len(missing) > 0 {
 		return fmt.Errorf("looking for %s in %s: %w", strings.Join(missing, ", "), binDir, ErrNotBuilt)
 	}
 	return nil
-}
-
-// Missing returns the binaries of a control plane, with node also those of a node, that are not in
-// binDir. It does not see whether one that is there is out of date.
-func Missing(binDir string, node bool) []string {
-	return slices.DeleteFunc(binaries(node), func(name string) bool { return isFile(filepath.Join(binDir, name)) })
 }
 
 func isFile(path string) bool {

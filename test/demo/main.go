@@ -24,13 +24,9 @@ func main() { os.Exit(measure.Run("demo", run)) }
 
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	bin := flags.String("check", "", "say what the demo does and needs, and whether it is there; the value is the folder of the cluster's binaries")
 	picture := flags.String("picture", "", "also write the demo's lines, at their times, to this SVG file")
 	if err := flags.Parse(arguments); err != nil {
 		return err
-	}
-	if *bin != "" {
-		return check(os.Stdout, *bin)
 	}
 	files, err := node.FilesFromEnvironment()
 	if err != nil {
