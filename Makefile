@@ -270,8 +270,7 @@ demo: needs-root ## Watch it work: a real node, real pressure, real evictions (r
 	@test/demo/check $(CLUSTER_BIN)
 	@$(MAKE) --no-print-directory needs-node node-build image-archive
 	@[ -z "$${SUDO_UID:-}" ] || find $(BIN) ! -path '$(CLUSTER_BIN)/*' -exec chown -h "$$SUDO_UID:$$SUDO_GID" {} + # a later make without root replaces these files
-	@cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		go run ./demo $(if $(PICTURE),--picture $(abspath $(PICTURE)))
+	@test/demo/run $(CLUSTER_BIN) $(BIN)/evictd-image.tar $(BIN)/evictd $(if $(PICTURE),| test/demo/picture $(PICTURE))
 
 .PHONY: bench
 bench: ## Benchmarks with allocations, and a table of those with a budget

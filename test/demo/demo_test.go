@@ -1,36 +1,34 @@
-package main
+package demo
 
 import (
 	"bytes"
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
-// TestThePictureHasEveryLineAtItsTime: long lines are wrapped, pauses are shortened, and the markup of a
-// message does not end the text.
-func TestThePictureHasEveryLineAtItsTime(t *testing.T) {
+// TestThePictureHasEveryLine: long lines are wrapped, and the markup of a message does not end the text.
+func TestThePictureHasEveryLine(t *testing.T) {
 	t.Parallel()
-	var shown bytes.Buffer
-	d := terminal{started: time.Now(), to: &shown}
-	d.say("first <&> title")
-	d.show("output\n  of a tool  \n" + strings.Repeat("word ", 40))
-	for i := range d.kept {
-		d.kept[i].at = time.Duration(i) * time.Minute
+	file := filepath.Join(t.TempDir(), "demo.svg")
+	input := "[  0.0s] first <&> title\n         output\n  of a tool\n" + strings.Repeat("word ", 40) + "\n" + strings.Repeat("x", 120) + "\n"
+	picture := exec.CommandContext(t.Context(), "./picture", file)
+	picture.Stdin = strings.NewReader(input)
+	if passed, err := picture.Output(); err != nil || string(passed) != input {
+		t.Fatalf("it passes on %q: %v", passed, err)
 	}
-	lines, length := d.paced()
-	if want := longestPause*time.Duration(len(d.kept)-1) + endStays; length != want {
-		t.Errorf("it plays for %v, want %v", length, want)
-	}
-	if len(lines) != len(d.kept)+1 {
-		t.Errorf("%d lines, want one wrapped: %+v", len(lines), lines)
+	svg, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var texts []string
-	decoder := xml.NewDecoder(bytes.NewReader(d.picture()))
+	decoder := xml.NewDecoder(bytes.NewReader(svg))
 	for inText := false; ; {
 		token, err := decoder.Token()
 		if errors.Is(err, io.EOF) {
@@ -41,8 +39,7 @@ func TestThePictureHasEveryLineAtItsTime(t *testing.T) {
 		}
 		switch token := token.(type) {
 		case xml.StartElement:
-			inText = token.Name.Local == "text"
-			if inText {
+			if inText = token.Name.Local == "text"; inText {
 				texts = append(texts, "")
 			}
 		case xml.EndElement:
@@ -53,22 +50,16 @@ func TestThePictureHasEveryLineAtItsTime(t *testing.T) {
 			}
 		}
 	}
-	for i, line := range lines {
-		if len(line.text) > columns {
-			t.Errorf("line %d has %d columns: %q", i, len(line.text), line.text)
-		}
-		if i >= len(texts) || texts[i] != line.text {
-			t.Fatalf("the picture has the texts %q, want line %d to be %q", texts, i, line.text)
-		}
+	want := []string{
+		"[  0.0s] first <&> title", "         output", "  of a tool", strings.TrimRight(strings.Repeat("word ", 23), " "),
+		"           " + strings.Repeat("word ", 17), strings.Repeat("x", 118), "           xx",
 	}
-	for _, want := range []string{"first <&> title\n", "         output\n           of a tool\n"} {
-		if !strings.Contains(shown.String(), want) {
-			t.Errorf("the terminal shows %q, want %q in it", shown.String(), want)
-		}
+	if !slices.Equal(texts, want) {
+		t.Errorf("the picture has the texts %q, want %q", texts, want)
 	}
 }
 
-// TestThePlanSaysWhatIsBuilt counts the programs that are missing.
+// TestThePlanSaysWhatIsBuilt counts the programs that are missing, and the scenes.
 func TestThePlanSaysWhatIsBuilt(t *testing.T) {
 	t.Parallel()
 	plan, _ := exec.CommandContext(t.Context(), "./check", t.TempDir()+"/not/there/yet").CombinedOutput() // whether this machine is large enough is another matter
@@ -77,7 +68,8 @@ func TestThePlanSaysWhatIsBuilt(t *testing.T) {
 			t.Errorf("the plan lacks %q:\n%s", want, plan)
 		}
 	}
-	if n := len(scenes()) + 1; n != 7 {
-		t.Errorf("there are %d scenes", n)
+	script, err := os.ReadFile("run")
+	if scenes := bytes.Count(script, []byte("\nscene ")); err != nil || scenes != 7 {
+		t.Errorf("the demo has %d scenes: %v", scenes, err)
 	}
 }

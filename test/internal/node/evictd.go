@@ -62,21 +62,14 @@ type Decision struct {
 	Verb     string    `json:"verb"`
 	Signal   string    `json:"signal"`
 	Attempts []Attempt `json:"attempts"`
-	// Available and Line are the reading and the threshold, in bytes.
-	Available int64  `json:"available"`
-	Line      int64  `json:"line"`
-	Kind      string `json:"kind"`
 	// Breakdown is what uses the signal, by part.
 	Breakdown map[string]int64 `json:"breakdown"`
-	// ReactionSeconds is from the sample to the first request.
-	ReactionSeconds float64 `json:"reaction_seconds"`
 }
 
 // Attempt is one request of a decision.
 type Attempt struct {
 	Pod     string `json:"pod"`
 	UID     string `json:"uid"`
-	Rank    int    `json:"rank"`
 	Outcome string `json:"outcome"`
 	Message string `json:"message"`
 	Budget  string `json:"budget"`
@@ -116,9 +109,6 @@ func (n *Node) status(ctx context.Context, into any) error {
 func (n *Node) Log(ctx context.Context) (string, error) {
 	return n.Kubectl(ctx, "-n", Namespace, "logs", "ds/evictd")
 }
-
-// MemoryAvailable returns the node's MemAvailable in bytes.
-func MemoryAvailable() (int64, error) { return measure.Bytes("/proc/meminfo", "MemAvailable") }
 
 // The signals that the tests use.
 const (
@@ -164,7 +154,7 @@ func (p *Policy) kind() string {
 func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (int64, error) {
 	switch signal {
 	case NodeMemory:
-		available, err := MemoryAvailable()
+		available, err := measure.Bytes("/proc/meminfo", "MemAvailable")
 		return available - headroom<<20, err
 	case DiskSpace, ImageSpace:
 		available, err := n.DiskAvailable(signal)

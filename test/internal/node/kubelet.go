@@ -7,25 +7,12 @@ import (
 	"net/http"
 	"os"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/evictd/evictd/pkg/usage"
 )
-
-// EndedByKubelet returns the condition by which the kubelet says that it has evicted the pod; nil where
-// it has not. A pod whose process ends with 0 has no other sign of that.
-func EndedByKubelet(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet {
-			return c
-		}
-	}
-	return nil
-}
 
 // KubeletFile is the path at which kubeadm writes the kubelet's configuration, and evictd finds it.
 const KubeletFile = "/var/lib/kubelet/config.yaml"

@@ -176,7 +176,7 @@ func (n *Node) Deploy(ctx context.Context) error {
 	return err
 }
 
-// Until polls a condition until it is met, for a demo or a benchmark whose wait has a limit of its
+// Until polls a condition until it is met, for a benchmark whose wait has a limit of its
 // own: [cluster.Patiently] that time. A test uses package eventually.
 func Until(ctx context.Context, atMost time.Duration, met func(context.Context) bool) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, cluster.Patiently(atMost), true,

@@ -1,0 +1,2 @@
+// Package demo tests the scripts of `make demo`.
+package demo
