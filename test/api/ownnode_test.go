@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -169,7 +168,7 @@ func noOtherAccountIsBound(t *testing.T, f *evictdtest.Account) {
 // An overlay may give the right to delete; the policies still confine it to the node.
 func deletesAreConfined(t *testing.T, f *evictdtest.Account) {
 	t.Helper()
-	f.Allow(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete", "deletecollection"}})
+	f.Allow("delete,deletecollection", "pods")
 	mine, theirs := f.PodOn(f.Near, "mine"), f.PodOn(f.Far, "theirs")
 	evictd, lost := f.As(f.Here).CoreV1().Pods(f.Namespace), f.As(f.Nowhere).CoreV1().Pods(f.Namespace)
 	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
@@ -217,9 +216,7 @@ func asTaints(list ...string) string { return `{"spec":{"taints":[` + strings.Jo
 // evictd's own keys.
 func taintsAreConfined(t *testing.T, f *evictdtest.Account) {
 	t.Helper()
-	f.Allow(rbacv1.PolicyRule{
-		APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"create", "update", "patch", "delete"},
-	})
+	f.Allow("create,update,patch,delete", "nodes,nodes/status")
 	const (
 		own     = `{"key":"evictd.dev/pressure","effect":"NoSchedule"}`
 		soft    = `{"key":"evictd.dev/pressure","effect":"PreferNoSchedule"}`

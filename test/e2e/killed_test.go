@@ -12,9 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evictd/evictd/test/internal/node"
 )
@@ -103,10 +100,6 @@ func keepsBackOff(s *scene, pod *corev1.Pod) {
 func twoBudgets(s *scene, app string) {
 	s.Helper()
 	s.must(live.Budget(s.Context(), s.namespace, app, 1))
-	minimum := intstr.FromInt32(1)
-	_, err := live.Client.PolicyV1().PodDisruptionBudgets(s.namespace).Create(s.Context(), &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: app + "-too"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &minimum, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
-	}, metav1.CreateOptions{})
+	_, err := live.Kubectl(s.Context(), "-n", s.namespace, "create", "poddisruptionbudget", app+"-too", "--selector=app="+app, "--min-available=1")
 	s.must(err)
 }

@@ -8,7 +8,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -64,19 +63,13 @@ func (a *Account) PodOn(node, name string) *corev1.Pod {
 	return on.Pod(name, 10)
 }
 
-// Allow gives the account additional rights, as an overlay would, until the end of the test.
-func (a *Account) Allow(rules ...rbacv1.PolicyRule) {
+// Allow gives the account additional rights, as an overlay would, until the end of the test: verbs and resources, with
+// commas between.
+func (a *Account) Allow(verbs, resources string) {
 	a.T.Helper()
-	name := "overlay-" + a.Namespace
-	meta := metav1.ObjectMeta{Name: name}
-	_, err := a.Client.RbacV1().ClusterRoles().Create(a.T.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
-	a.Must(err)
-	_, err = a.Client.RbacV1().ClusterRoleBindings().Create(a.T.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: AccountName, Namespace: AccountName}},
-	}, metav1.CreateOptions{})
-	a.Must(err)
+	name, ctx := "overlay-"+a.Namespace, a.T.Context()
+	a.Kubectl(ctx, "", "create", "clusterrole", name, "--verb="+verbs, "--resource="+resources)
+	a.Kubectl(ctx, "", "create", "clusterrolebinding", name, "--clusterrole="+name, "--serviceaccount="+AccountName+":"+AccountName)
 	a.Undo(func(ctx context.Context) { a.Kubectl(ctx, "", "delete", "clusterrole,clusterrolebinding", name) })
 }
 

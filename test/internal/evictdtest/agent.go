@@ -11,7 +11,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -56,16 +55,8 @@ func NewAgent(t *testing.T) *Agent {
 // account creates evictd's service account.
 func (a *Agent) account() {
 	a.T.Helper()
-	_, err := a.Client.CoreV1().ServiceAccounts(a.Namespace).Create(a.T.Context(), &corev1.ServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{Name: "evictd"},
-	}, metav1.CreateOptions{})
-	a.Must(err)
-	_, err = a.Client.RbacV1().ClusterRoleBindings().Create(a.T.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: a.Namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "evictd", Namespace: a.Namespace}},
-	}, metav1.CreateOptions{})
-	a.Must(err)
+	a.Kubectl(a.T.Context(), "", "-n", a.Namespace, "create", "serviceaccount", "evictd")
+	a.Kubectl(a.T.Context(), "", "create", "clusterrolebinding", a.Namespace, "--clusterrole=cluster-admin", "--serviceaccount="+a.Namespace+":evictd")
 	a.Undo(func(ctx context.Context) {
 		_ = a.Client.RbacV1().ClusterRoleBindings().Delete(ctx, a.Namespace, metav1.DeleteOptions{})
 	})

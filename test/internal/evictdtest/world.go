@@ -8,7 +8,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evictd/evictd/test/internal/eventually"
@@ -106,16 +105,10 @@ func (w *World) Pod(name string, request int64, change ...func(*corev1.Pod)) *co
 // waits until the disruption controller reports that.
 func (w *World) Budget(name, app string) *policyv1.PodDisruptionBudget {
 	w.T.Helper()
-	one := intstr.FromInt32(1)
-	b, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Create(w.T.Context(), &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: &one,
-			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
-		},
-	}, metav1.CreateOptions{})
-	w.Must(err)
+	w.Kubectl(w.T.Context(), "", "-n", w.Namespace, "create", "poddisruptionbudget", name, "--selector=app="+app, "--min-available=1")
+	var b *policyv1.PodDisruptionBudget
 	w.Until("the disruption controller has counted "+name, func(ctx context.Context) bool {
+		var err error
 		b, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(ctx, name, metav1.GetOptions{})
 		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == 1 && b.Status.DisruptionsAllowed == 0
 	})

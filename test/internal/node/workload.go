@@ -6,10 +6,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/eventually"
@@ -103,16 +101,9 @@ func (w Workload) Bare(ctx context.Context, n *Node, namespace string) error {
 // Budget creates a PodDisruptionBudget for the pods of the label app that keeps that many of
 // them, and waits until the disruption controller has counted them.
 func (n *Node) Budget(ctx context.Context, namespace, app string, keep int32) error {
-	minimum := intstr.FromInt32(keep)
-	_, err := n.Client.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: app},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: &minimum,
-			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
-		},
-	}, metav1.CreateOptions{})
+	_, err := n.Kubectl(ctx, "-n", namespace, "create", "poddisruptionbudget", app, "--selector=app="+app, fmt.Sprintf("--min-available=%d", keep))
 	if err != nil {
-		return fmt.Errorf("making budget %s: %w", app, err)
+		return err
 	}
 	err = eventually.Poll(ctx, func(ctx context.Context) bool {
 		b, unread := n.Client.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, app, metav1.GetOptions{})

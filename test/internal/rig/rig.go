@@ -9,9 +9,6 @@ import (
 	"os"
 	"time"
 
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
@@ -76,11 +73,6 @@ func (r *Rig) Start(ctx context.Context, namespace, class string, value int32, c
 	if _, err = r.Node.Kubectl(ctx, "create", "namespace", namespace); err != nil {
 		return err
 	}
-	_, err = r.Node.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: class}, Value: value,
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("making a priority class: %w", err)
-	}
-	return nil
+	_, err = r.Node.Kubectl(ctx, "create", "priorityclass", class, fmt.Sprintf("--value=%d", value))
+	return err
 }
