@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/test/internal/node"
 )
@@ -45,18 +42,10 @@ func (b *bench) share(ctx context.Context, request string) error {
 		b.busy = true
 	}
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"evictd","resources":{"requests":{"cpu":%q},"limits":{"cpu":null}}}]}}}}`, request)
-	sets := b.Node.Client.AppsV1().DaemonSets(node.Namespace)
-	changed, err := sets.Patch(ctx, "evictd", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("giving evictd a CPU request of %s: %w", request, err)
-	}
-	err = node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
-		set, unread := sets.Get(ctx, "evictd", metav1.GetOptions{})
-		s := &set.Status
-		return unread == nil && s.ObservedGeneration >= changed.Generation && s.UpdatedNumberScheduled == 1 && s.NumberReady == 1
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for evictd with a CPU request of %s: %w", request, err)
+	for _, words := range [][]string{{"patch", "ds/evictd", "--patch", patch}, {"rollout", "status", "ds/evictd", "--timeout=2m"}} {
+		if _, err := b.Node.Kubectl(ctx, append([]string{"-n", node.Namespace}, words...)...); err != nil {
+			return fmt.Errorf("giving evictd a CPU request of %s: %w", request, err)
+		}
 	}
 	b.Say("evictd has a CPU request of %s and no limit; %d pods with requests of %s use all CPUs.", request, runtime.NumCPU(), busyRequest)
 	return nil

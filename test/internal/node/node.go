@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -159,19 +157,11 @@ func (n *Node) Deploy(ctx context.Context) error {
 	if _, err := n.Kubectl(ctx, "apply", "-f", n.Files.Manifest); err != nil {
 		return err
 	}
-	var last *appsv1.DaemonSet
-	err := eventually.Poll(ctx, func(ctx context.Context) bool {
-		ds, err := n.Client.AppsV1().DaemonSets(Namespace).Get(ctx, "evictd", metav1.GetOptions{})
-		if err != nil {
-			return false
-		}
-		last = ds
-		return ds.Status.DesiredNumberScheduled == 1 && ds.Status.NumberReady == 1
-	})
-	if err != nil && last != nil {
+	_, err := n.Kubectl(ctx, "-n", Namespace, "rollout", "status", "ds/evictd", "--timeout="+eventually.Limit().String())
+	if err != nil {
 		logs, _ := n.Kubectl(context.WithoutCancel(ctx), "-n", Namespace, "logs", "ds/evictd", "--tail=20")
 		pods, _ := n.Kubectl(context.WithoutCancel(ctx), "-n", Namespace, "describe", "pods")
-		return fmt.Errorf("waiting for evictd to be ready: %w; status %+v\n%s\n%s", err, last.Status, logs, pods)
+		return fmt.Errorf("waiting for evictd to be ready: %w\n%s\n%s", err, logs, pods)
 	}
 	return err
 }
