@@ -28,12 +28,8 @@ func TestMain(m *testing.M) {
 }
 
 func parent(log string) error {
-	on, err := newThread(func() error { return nil })
+	started, _, err := sleeper(log)
 	if err != nil {
-		return err
-	}
-	var started *process
-	if err = on.do(func() (err error) { started, err = launch("/bin/sleep", []string{"300"}, nil, log); return err }); err != nil {
 		return err
 	}
 	fmt.Println(started.Pid)
@@ -41,19 +37,22 @@ func parent(log string) error {
 	return err
 }
 
-// startSleeper starts a process for the test, on a thread of its own.
+// sleeper starts a process on a thread of its own.
+func sleeper(log string) (started *process, on *thread, err error) {
+	if on, err = newThread(func() error { return nil }); err == nil {
+		err = on.do(func() (err error) { started, err = launch("/bin/sleep", []string{"300"}, nil, log); return err })
+	}
+	return started, on, err
+}
+
+// startSleeper starts one for the test.
 func startSleeper(t *testing.T) (*process, *thread) {
 	t.Helper()
-	on, err := newThread(func() error { return nil })
+	started, on, err := sleeper(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sleeper *process
-	log := filepath.Join(t.TempDir(), "log")
-	if err = on.do(func() (err error) { sleeper, err = launch("/bin/sleep", []string{"300"}, nil, log); return err }); err != nil {
-		t.Fatal(err)
-	}
-	return sleeper, on
+	return started, on
 }
 
 func TestStopEndsTheProcess(t *testing.T) {

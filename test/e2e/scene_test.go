@@ -117,19 +117,12 @@ func (s *scene) clear(ctx context.Context) {
 	for _, w := range s.workers {
 		w.release()
 	}
-	if err := live.Client.CoreV1().Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{}); err != nil {
+	if _, err := live.Kubectl(ctx, "delete", "namespace", s.namespace, "--wait=false"); err != nil {
 		s.Errorf("removing the namespace: %v", err)
 	}
 	// Kubernetes would wait for 5 s before it deletes them. There are no replacements any more.
-	if err := live.Client.CoreV1().Pods(s.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if _, err := live.Kubectl(ctx, "-n", s.namespace, "delete", "pods", "--all", "--timeout="+eventually.Limit().String()); err != nil {
 		s.Errorf("removing the pods: %v", err)
-	}
-	err := eventually.Poll(ctx, func(ctx context.Context) bool {
-		list, err := live.Client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{})
-		return err == nil && len(list.Items) == 0
-	})
-	if err != nil {
-		s.Errorf("waiting for the pods to go: %v", err)
 	}
 }
 

@@ -11,23 +11,16 @@ import (
 )
 
 func main() {
-	if err := run("../internal/config/types.go", "../docs/configuration.md"); err != nil {
+	var page []byte
+	source, err := os.ReadFile("../internal/config/types.go")
+	if err == nil {
+		page, err = render(source)
+	}
+	if err == nil {
+		err = os.WriteFile("../docs/configuration.md", page, 0o644) //nolint:gosec // a page for everybody
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gendoc:", err)
 		os.Exit(1)
 	}
-}
-
-func run(types, page string) error {
-	source, err := os.ReadFile(types) //nolint:gosec // a constant
-	if err != nil {
-		return fmt.Errorf("reading types: %w", err)
-	}
-	written, err := render(source)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(page, written, 0o644); err != nil { //nolint:gosec // a page for everybody
-		return fmt.Errorf("writing page: %w", err)
-	}
-	return nil
 }

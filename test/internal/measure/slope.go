@@ -4,8 +4,8 @@ import "math"
 
 // Line is a straight line through points.
 type Line struct {
-	// Slope is what y gains for one more of x, At0 is y where x is 0.
-	Slope, At0 float64
+	// Slope is what y gains for one more of x.
+	Slope float64
 	// Residual is the root of the mean squared distance of the points' y from the line, in the
 	// unit of y.
 	Residual float64
@@ -27,10 +27,9 @@ func LeastSquares(x, y []float64) Line {
 		below += (x[i] - meanX) * (x[i] - meanX)
 	}
 	line := Line{Slope: above / below}
-	line.At0 = meanY - line.Slope*meanX
 	squares := 0.0
 	for i := range x {
-		off := y[i] - line.At0 - line.Slope*x[i]
+		off := y[i] - meanY - line.Slope*(x[i]-meanX)
 		squares += off * off
 	}
 	line.Residual = math.Sqrt(squares / n)
