@@ -4,27 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
-
+	"github.com/evictd/evictd/test/chart"
 	"github.com/evictd/evictd/test/cluster"
 )
 
-// started is the control plane of the tests, and bin the directory of its binaries.
-var (
-	started *cluster.Cluster
-	bin     = os.Getenv("EVICTD_CLUSTER_BIN")
-)
+// started is the control plane of the tests.
+var started *cluster.Cluster
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -45,7 +36,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	started, err = cluster.Start(context.Background(), cluster.Options{
-		Dir: filepath.Join(dir, "cluster"), BinDir: bin, Log: os.Stderr,
+		Dir: filepath.Join(dir, "cluster"), BinDir: os.Getenv("EVICTD_CLUSTER_BIN"), Log: os.Stderr,
 	})
 	if err != nil {
 		return 1, err
@@ -54,49 +45,24 @@ func run(m *testing.M) (code int, err error) {
 	return code, started.Stop(context.Background())
 }
 
-// apiServer is a real API server, with the administrator's credentials.
-type apiServer struct {
-	t       *testing.T
-	dynamic dynamic.Interface
-	kinds   *restmapper.DeferredDiscoveryRESTMapper
-}
-
-func newAPIServer(t *testing.T) *apiServer {
+// apply applies objects on the server, as Helm does. Unknown fields are errors of the server: kubectl does not look.
+func apply(t *testing.T, all chart.Objects, more ...string) error {
 	t.Helper()
-	client, err := dynamic.NewForConfig(started.RESTConfig())
+	if len(all) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": slices.Collect(maps.Values(all))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := discovery.NewDiscoveryClientForConfig(started.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &apiServer{t, client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))}
-}
-
-func (s *apiServer) namespace(name string) {
-	s.t.Helper()
-	object := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
-	if _, err := s.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).
-		Create(s.t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// apply applies an object on the server, as Helm does. Unknown fields are errors.
-func (s *apiServer) apply(object map[string]any, dryRun ...string) error {
-	s.t.Helper()
-	o := &unstructured.Unstructured{Object: object}
-	text, err := json.Marshal(object)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	kind := o.GroupVersionKind()
-	mapping, err := s.kinds.RESTMapping(schema.GroupKind{Group: kind.Group, Kind: kind.Kind}, kind.Version)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	_, err = s.dynamic.Resource(mapping.Resource).Namespace(o.GetNamespace()).Patch(s.t.Context(), o.GetName(), "application/apply-patch+yaml", text,
-		metav1.PatchOptions{FieldManager: "helm", Force: new(true), FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun})
+	_, err = started.Kubectl(t.Context(), string(list), append([]string{"apply", "--server-side", "--validate=false", "--force-conflicts", "--field-manager=helm", "-f", "-"}, more...)...)
 	return err
+}
+
+// namespace makes one.
+func namespace(t *testing.T, name string) {
+	t.Helper()
+	if _, err := started.Kubectl(t.Context(), "", "create", "namespace", name); err != nil {
+		t.Fatal(err)
+	}
 }

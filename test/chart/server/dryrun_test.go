@@ -1,12 +1,9 @@
 package server
 
 import (
-	"os/exec"
-	"path/filepath"
+	"maps"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/test/chart"
 )
@@ -15,21 +12,21 @@ import (
 // unknown fields: those of the chart and of kustomize, and whatever a value of the chart changes.
 func TestAPIServerTakesEachVariant(t *testing.T) {
 	t.Parallel()
-	s := newAPIServer(t)
 	for _, name := range []string{chart.Namespace, "node-agents"} { // a dry run of a namespace leaves none
-		s.namespace(name)
+		namespace(t, name)
 	}
 	for _, v := range chart.Variants(t) {
-		s.takes(v.Name+", chart", chart.Render(t, v.Namespace, v.Values).Objects)
+		takes(t, v.Name+", chart", chart.Render(t, v.Namespace, v.Values).Objects)
 		if v.Kustomization != "" {
-			s.takes(v.Name+", kustomize", chart.Kustomize(t, v.Kustomization))
+			takes(t, v.Name+", kustomize", chart.Kustomize(t, v.Kustomization))
 		}
 	}
 	shipped := chart.Render(t, chart.Namespace, "").Objects
-	if err := s.apply(shipped["ServiceAccount evictd/evictd"]); err != nil { // which the doctor's pod needs
+	const account = "ServiceAccount evictd/evictd" // which the doctor's pod needs
+	if err := apply(t, chart.Objects{account: shipped[account]}); err != nil {
 		t.Fatal(err)
 	}
-	s.takes("helm test", chart.Render(t, chart.Namespace, "").Tests)
+	takes(t, "helm test", chart.Render(t, chart.Namespace, "").Tests)
 	for _, r := range chart.Rows(t) {
 		changed := chart.Objects{}
 		for key, object := range chart.Render(t, chart.Namespace, r.Given+"\n"+r.Set).Objects {
@@ -37,7 +34,7 @@ func TestAPIServerTakesEachVariant(t *testing.T) {
 				changed[key] = object
 			}
 		}
-		s.takes(r.Set, changed)
+		takes(t, r.Set, changed)
 	}
 }
 
@@ -45,17 +42,15 @@ func TestAPIServerTakesEachVariant(t *testing.T) {
 // moves the policies too.
 func TestKubectlTakesEachKustomization(t *testing.T) {
 	t.Parallel()
-	s := newAPIServer(t)
 	kubectl := func(arguments ...string) string {
-		command := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), append(arguments, "--kubeconfig", started.Kubeconfig())...)
-		output, err := command.CombinedOutput()
+		output, err := started.Kubectl(t.Context(), "", arguments...)
 		if err != nil {
-			t.Errorf("kubectl %s: %v: %s", strings.Join(arguments, " "), err, output)
+			t.Error(err)
 		}
-		return string(output)
+		return output
 	}
 	const another = "by-kubectl"
-	s.namespace(another)
+	namespace(t, another)
 	for _, v := range chart.Variants(t) {
 		if v.Kustomization == "" || strings.Contains(v.Kustomization, ".patch.yaml") {
 			continue // kubectl reads no file outside of the kustomization's directory
@@ -76,29 +71,27 @@ func TestKubectlTakesEachKustomization(t *testing.T) {
 }
 
 // takes fails the test where the API server refuses one of the objects.
-func (s *apiServer) takes(what string, all chart.Objects) {
-	s.t.Helper()
-	for key, object := range all {
-		if object["apiVersion"] == "monitoring.coreos.com/v1" {
-			continue // the package chart holds them against the Prometheus Operator's types
-		}
-		if err := s.apply(object, metav1.DryRunAll); err != nil {
-			s.t.Errorf("%s: %s: %v", what, key, err)
-		}
+func takes(t *testing.T, what string, all chart.Objects) {
+	t.Helper()
+	maps.DeleteFunc(all, func(_ string, object map[string]any) bool {
+		return object["apiVersion"] == "monitoring.coreos.com/v1" // the package chart holds them against the Prometheus Operator's types
+	})
+	if err := apply(t, all, "--dry-run=server"); err != nil {
+		t.Errorf("%s: %v", what, err)
 	}
 }
 
 // The API server refuses what is wrong: otherwise its consent would prove nothing.
 func TestAPIServerRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	s := newAPIServer(t)
 	for values, want := range map[string]string{
 		"resources: {limits: {cpu: 10m}}":      "must be less than or equal to cpu limit",
 		"tolerations: [{operators: Exists}]":   ".spec.template.spec.tolerations[0].operators",
 		"podLabels: {team: 'two words'}":       "a valid label must be",
 		"resources: {requests: {memory: 1GB}}": "quantities must match",
 	} {
-		err := s.apply(chart.Render(t, "default", values).Objects["DaemonSet default/evictd"], metav1.DryRunAll)
+		const set = "DaemonSet default/evictd"
+		err := apply(t, chart.Objects{set: chart.Render(t, "default", values).Objects[set]}, "--dry-run=server")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", values, err, want)
 		}
