@@ -30,34 +30,22 @@ func builtBinaries(t *testing.T) string {
 	return dir
 }
 
-// started starts a cluster and stops it at the end of the test.
-func started(t *testing.T, options Options) (*Cluster, kubernetes.Interface) {
-	t.Helper()
+func TestControlPlane(t *testing.T) {
+	options := Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: builtBinaries(t)}
 	options.Log = t.Output()
 	c, err := Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stopped(t, c) })
+	t.Cleanup(func() { // after a failure
+		if err := c.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, client
-}
-
-// stopped stops a cluster after the test's own context has ended.
-func stopped(t *testing.T, c *Cluster) {
-	t.Helper()
-	if err := c.Stop(context.WithoutCancel(t.Context())); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestControlPlane(t *testing.T) {
-	options := Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: builtBinaries(t)}
-	c, client := started(t, options)
-
 	if _, err := Start(t.Context(), options); err == nil || !strings.Contains(err.Error(), options.Dir) {
 		t.Errorf("starting a second one in its folder: %v", err)
 	}

@@ -436,13 +436,10 @@ func (s *scene) elsewhere() *corev1.Pod {
 	}, metav1.CreateOptions{})
 	s.must(err)
 	eventually.Undo(s, func(ctx context.Context) {
-		now := int64(0)
-		if err := live.Client.CoreV1().Pods(s.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-			s.Errorf("removing the other node's pod: %v", err)
-		}
-		if err := live.Client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			s.Errorf("removing the other node: %v", err)
-		}
+		_, err := live.Kubectl(ctx, "-n", s.namespace, "delete", "pod", pod.Name, "--force", "--wait=false")
+		s.must(err)
+		_, err = live.Kubectl(ctx, "delete", "node", name)
+		s.must(err)
 	})
 	return pod
 }
