@@ -38,19 +38,19 @@ func TestControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // after a failure
-		if err := c.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
+		if failed := c.Stop(context.WithoutCancel(t.Context())); failed != nil {
+			t.Error(failed)
 		}
 	})
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(t.Context(), options); err == nil || !strings.Contains(err.Error(), options.Dir) {
+	if _, err = Start(t.Context(), options); err == nil || !strings.Contains(err.Error(), options.Dir) {
 		t.Errorf("starting a second one in its folder: %v", err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+	if _, err = client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	version, err := client.Discovery().ServerVersion()
