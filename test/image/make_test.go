@@ -2,8 +2,8 @@ package main
 
 import (
 	"archive/tar"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -251,18 +251,14 @@ func sameFiles(t *testing.T, first, second string) {
 	}
 }
 
-// printedVersion is what `evictd version -o json` prints.
-type printedVersion struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision"`
-}
+// printedVersion is what `evictd version` says of where it comes from.
+type printedVersion struct{ Version, Revision string }
 
-func versionOf(t *testing.T, bin string) printedVersion {
+func versionOf(t *testing.T, bin string) (printed printedVersion) {
 	t.Helper()
-	output, err := exec.CommandContext(t.Context(), filepath.Join(bin, "evictd"), "version", "-o", "json").Output()
-	var printed printedVersion
+	output, err := exec.CommandContext(t.Context(), filepath.Join(bin, "evictd"), "version").Output()
 	if err == nil {
-		err = json.Unmarshal(output, &printed)
+		_, err = fmt.Sscanf(strings.Replace(string(output), ",", " ", 1), "evictd %s (%s", &printed.Version, &printed.Revision)
 	}
 	if err != nil {
 		t.Fatalf("evictd version: %v\n%s", err, output)
