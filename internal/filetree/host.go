@@ -16,8 +16,11 @@ func ImageDirs() []string {
 }
 
 // OpenInHost opens a path as the host sees it, whose root is mounted at a directory: a link to /data leads to
-// /data of the host. Flags are those of open(2).
+// /data of the host. Flags are those of open(2). Below another root than / it needs openat2 (Linux 5.6).
 func OpenInHost(root, path string, flags int) (int, error) {
+	if root == "/" {
+		return unix.Open(path, flags|unix.O_CLOEXEC, 0)
+	}
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err

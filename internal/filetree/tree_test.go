@@ -25,7 +25,7 @@ func start(tb testing.TB, dir string) int {
 // walk counts a tree, and ends with the context.
 func walk(ctx context.Context, w *Turn, start int) Count {
 	w.ctx = ctx
-	return w.Count(start)
+	return w.Count(start, func(uint64) bool { return true })
 }
 
 // must ends the test where something failed.
@@ -154,6 +154,18 @@ func TestWalkCountsWhatIsThere(t *testing.T) {
 			w.listing = make([]byte, 512) // a few names at a time
 			same(t, walk(t.Context(), w, start(t, root)), want)
 		})
+	}
+}
+
+// A tree on a device that is not wanted is not walked: only its start is counted.
+func TestWalkPassesOverOtherDevices(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, filepath.Join(root, "a/file"), 5000)
+	w := newTurn()
+	w.ctx = t.Context()
+	if got := w.Count(start(t, root), func(uint64) bool { return false }); got.Inodes != 1 || got.Device == 0 || got.Partial != nil {
+		t.Errorf("counted %+v", got)
 	}
 }
 

@@ -6,7 +6,7 @@
 //	err := pool.Do(ctx, dir, func(t *filetree.Turn) error {
 //		fd, err := open(dir)
 //		if err == nil {
-//			count = t.Count(fd)
+//			count = t.Count(fd, func(uint64) bool { return true })
 //		}
 //		return err
 //	})
@@ -110,8 +110,9 @@ func newTurn() *Turn {
 // Context ends with the time for the task.
 func (t *Turn) Context() context.Context { return t.ctx }
 
-// Count counts the tree of an open directory, and closes it.
-func (t *Turn) Count(start int) Count {
+// Count counts the tree of an open directory, and closes it. Of one on a device that is not wanted it counts the
+// directory alone.
+func (t *Turn) Count(start int, wanted func(device uint64) bool) Count {
 	t.count, t.depth, t.names = Count{}, 0, t.names[:0] // steps go on: many small trees are paced as one large tree is
 	if len(t.links) > 0 {
 		t.links = map[uint64]struct{}{}
@@ -123,6 +124,10 @@ func (t *Turn) Count(start int) Count {
 	}
 	t.count.Device = t.device()
 	t.add()
+	if !wanted(t.count.Device) {
+		_ = unix.Close(start) // nothing was written
+		return t.count
+	}
 	t.read(start)
 	return t.count
 }

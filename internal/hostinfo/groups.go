@@ -16,7 +16,7 @@ const (
 	// unit is the outermost service or scope, because what runs in one may create more below it.
 	unit = `/([^/\n]+\.(?:service|scope))(?:/|\n| \(deleted\)\n)`
 	// lastName is the container's when a runtime creates its groups itself.
-	lastName = `/([^/.\n][^/\n]*?)(?: \(deleted\))?\n`
+	lastName = `/(\.?[^/.\n][^/\n]*?)(?: \(deleted\))?\n`
 )
 
 // unitOf returns the unit or container that a process is in, from its /proc/<pid>/cgroup, and whether that is a

@@ -383,6 +383,7 @@ func TestUnits(t *testing.T) {
 		"0::/user.slice/u.slice/session-3.scope":                "session-3.scope",
 		"0::/user.slice/user@1.service/app.slice/foo.service":   "user@1.service",
 		"0::/docker/0123":                                       "0123",
+		"0::/lxc.payload.c1/.lxc":                               ".lxc",
 		"0::/../../system.slice/x.service (deleted)":            "x.service",
 		"5:memory:/user\n1:name=systemd:/a/x.service (deleted)": "x.service",
 		"0::/a\x1bb":                                            `a\x1bb`,

@@ -274,7 +274,7 @@ func (p *Pod) takeContainers(pod *corev1.Pod) {
 		}
 		for _, ended := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 			if ended != nil && ended.Reason == reasonOOMKilled {
-				p.OOMKilled = add(p.OOMKilled, OOMKilled{s.Name, ended.ContainerID, memoryLimit(&pod.Spec, s.Name)})
+				p.OOMKilled = add(p.OOMKilled, OOMKilled{s.Name, ended.ContainerID, memoryLimit(&pod.Spec, &s)})
 			}
 		}
 		p.takeImage(s.Image)

@@ -81,10 +81,14 @@ func allocatedPodLevel(pod *corev1.Pod) *corev1.ResourceRequirements {
 	return &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: total}}
 }
 
-// memoryLimit returns the memory limit of a container, in bytes; 0 where it has none.
-func memoryLimit(spec *corev1.PodSpec, container string) int64 {
+// memoryLimit returns the memory limit of a container, in bytes: the one in force where the kubelet reports it, as
+// during a resize, else the specification's; 0 where it has none.
+func memoryLimit(spec *corev1.PodSpec, status *corev1.ContainerStatus) int64 {
+	if status.Resources != nil {
+		return saturated(*status.Resources.Limits.Memory())
+	}
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		if c.Name == container {
+		if c.Name == status.Name {
 			return saturated(*c.Resources.Limits.Memory())
 		}
 	}

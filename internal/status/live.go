@@ -52,7 +52,7 @@ func thresholdsOf(all []pressure.Threshold, verdict *pressure.Verdict, signal pr
 			one.Line = new(t.Quantity.Of(now.Capacity))
 		}
 		for n, p := range slices.Concat(verdict.Waiting, verdict.Pressures) {
-			if p.Threshold.Signal == signal && p.Threshold.Hard == t.Hard {
+			if p.Threshold == *t {
 				one.Since, one.Holds = p.Since, n >= len(verdict.Waiting)
 			}
 		}

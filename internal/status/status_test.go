@@ -113,6 +113,24 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
+// Of two hard thresholds of one signal each has its own state: a soft one without a grace period is hard.
+func TestTwoHardThresholds(t *testing.T) {
+	t.Parallel()
+	of := func(share float64) pressure.Threshold {
+		return pressure.Threshold{Signal: pressure.MemoryAvailable, Hard: true, Quantity: pressure.Fraction(share)}
+	}
+	policy := &decide.Policy{Thresholds: []pressure.Threshold{of(0.05), of(0.1)}}
+	var sample pressure.Sample
+	sample.Observations[pressure.MemoryAvailable] = pressure.Observation{State: pressure.Known, Available: 8, Capacity: 100}
+	verdict := &pressure.Verdict{Pressures: []pressure.Pressure{{Threshold: of(0.1), Since: noon()}}}
+	var d status.Document
+	d.AddSignals(&sample, verdict, policy, func() int64 { return 0 })
+	got := d.Signals[0].Thresholds
+	if len(got) != 2 || got[0].Holds || !got[0].Since.IsZero() || !got[1].Holds {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestWhatKeepsPods: what is in flight, what backs off and the limits of owners are in the ranking, each
 // with its reason.
 func TestWhatKeepsPods(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/evictd/evictd/internal/filetree"
 )
 
@@ -42,9 +40,6 @@ type probeAnswer struct {
 // newProbe prepares to read the filesystem of a directory of the host, which must exist.
 func (n *Node) newProbe(dir string) (*probe, error) {
 	path, err := resolve(n.options.HostRoot, dir)
-	if err == nil {
-		err = unix.Access(path, unix.F_OK)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for %s: %w", n.options.host(dir), err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -80,10 +81,7 @@ func parseStatfs(raw *unix.Statfs_t) (filesystem, error) {
 // links as the host would: /var/lib/containerd may be a link to /data/containerd, which
 // below a host root is another directory. It needs no right to read the directory.
 func resolve(hostRoot, path string) (string, error) {
-	if hostRoot == "" || hostRoot == "/" {
-		return path, nil
-	}
-	fd, err := filetree.OpenInHost(hostRoot, path, unix.O_PATH)
+	fd, err := filetree.OpenInHost(filepath.Join("/", hostRoot), path, unix.O_PATH)
 	if err != nil {
 		return "", err
 	}

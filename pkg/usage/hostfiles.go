@@ -31,7 +31,7 @@ func (d *NodeDisk) inHost(path string, flags int) (int, error) {
 func (d *NodeDisk) explain(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("%w; the kernel is older than Linux 5.6 and cannot open files safely: use the source summary", err)
+		return fmt.Errorf("%w; the kernel is older than Linux 5.6, and no disk can be measured below a --host-root", err)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%w; measuring on the node needs root and CAP_DAC_READ_SEARCH", err)
 	case errors.Is(err, unix.ENOENT):

@@ -98,7 +98,7 @@ func (m *podDisk) count(p Part, base, path string) (on where, err error) {
 	}
 	c := filetree.Count{Partial: err}
 	if err == nil {
-		c = m.turn.Count(fd)
+		c = m.turn.Count(fd, func(device uint64) bool { return m.layout[device] != nowhere })
 	}
 	if c.Inodes == 0 { // not even its start was looked at
 		err = fmt.Errorf("counting the %s: %w", p, c.Partial)

@@ -60,7 +60,7 @@ spec:
 {{- end }}
 
 {{- /* Which of extraArgs `evictd doctor` needs too: they are variables, which every command in the pod reads. */}}
-{{- define "evictd.argsOfDoctor" -}}^--(kubeconfig|kubepods-cgroup)={{- end }}
+{{- define "evictd.argsOfDoctor" -}}^--(kubeconfig|kubepods-cgroup{{ if not .Values.kubeletConfig.enabled }}|kubelet-config{{ end }})={{- end }}
 
 {{- /* The arguments of `evictd run`. */}}
 {{- define "evictd.args" -}}
