@@ -106,6 +106,9 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			a.executor.Start(ctx, plan)
 			return next
 		}
+		if plan.NoneLeft() {
+			a.cooldown.Retry(signal)
+		}
 		if margin, waits := s.Margin(&plan.Decision); waits && !bounded {
 			next, bounded = min(next, a.pacer.Until(signal, margin/2)), true
 		}

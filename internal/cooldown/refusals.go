@@ -7,6 +7,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -59,7 +60,7 @@ const (
 	// trust is how long a budget that has refused a pod is expected to refuse it still, while only
 	// other pods of the budget are tried: the budget or the pod's labels may have been changed.
 	trust = 10 * time.Minute
-	// triedFor is how long a pod that was tried in a pressure waits for the candidates that are left at
+	// triedFor is how long a pod that was tried in a pressure waits for the other candidates at
 	// most: as long as the longest back-off after a refusal.
 	triedFor = 10 * time.Minute
 	// bypassBackOff is how long no PDB is bypassed after that came to nothing: the PDBs are read
@@ -189,17 +190,21 @@ func (t *Tracker) Waiting(now time.Time, present func(uid string) bool) (blocked
 	return blocked, misconfigured
 }
 
-// tried adds the answers to a plan that ended for its age to the row of its pressure, each for as long as it would take
-// to try the candidates that are left. Any other plan, and another incident, ends the row.
-func (t *Tracker) tried(d *decide.Decision, stale bool, now time.Time) {
+// tried adds the answers to a plan that ended for its age to the row of its pressure. Any other plan, and
+// another incident, ends the row.
+func (t *Tracker) tried(d *decide.Decision, stale bool) {
 	signal := d.Pressure.Threshold.Signal.String()
 	maps.DeleteFunc(t.known.Waits, func(what string, w Wait) bool {
 		return strings.HasPrefix(what, key(kindTried, signal, "")) && (!stale || w.Incident != d.Incident)
 	})
 	for i := range d.Attempts {
 		if a := &d.Attempts[i]; stale {
-			wait := min(triedFor, time.Duration(len(d.Ranking.Candidates)-i)*a.Result.Took)
-			t.known.Waits[key(kindTried, signal, a.Entry.Pod.UID)] = Wait{Until: now.Add(wait), Why: a.Result.Outcome, Incident: d.Incident}
+			t.known.Waits[key(kindTried, signal, a.Entry.Pod.UID)] = Wait{Until: d.Time.Add(triedFor), Why: a.Result.Outcome, Incident: d.Incident}
 		}
 	}
+}
+
+// Retry forgets which pods were tried in a pressure: no other candidate is left.
+func (t *Tracker) Retry(signal pressure.Signal) {
+	t.tried(&decide.Decision{Pressure: pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}}}, false)
 }

@@ -116,7 +116,7 @@ func (t *Tracker) Observe(r *decide.Report, now time.Time) {
 	if r.Unread {
 		t.extend(key(kindServer, "", ""), serverSpan(), &evict.Result{Outcome: evict.Unconfirmed}, now)
 	}
-	t.tried(&r.Decision, r.Stale, now)
+	t.tried(&r.Decision, r.Stale)
 	if unbypassed {
 		t.known.Waits[key(kindBypass, "", "")] = Wait{Until: now.Add(bypassBackOff)}
 	}

@@ -134,7 +134,7 @@ func TestRefusalKeepsNoOtherPod(t *testing.T) {
 }
 
 // What was tried in one incident keeps a pod in that incident and for that signal alone, until
-// the candidates that are left should have been tried, or another plan ends in time.
+// another plan ends in time, or no other candidate is left.
 func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 	t.Parallel()
 	in := question{signal: pressure.MemoryAvailable, incident: "i-1", hard: true}
@@ -146,34 +146,29 @@ func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 	other.incident, disk.signal = "i-2", pressure.NodeFSAvailable
 	for _, test := range []struct {
 		name  string
-		left  int // candidates, with this one
 		in    question
 		after time.Duration
 		then  func(*Tracker)
 		want  bool
 	}{
-		{"after its back-off", 3, in, 3 * time.Second, nil, true},
-		{"at the end", 3, in, 30*time.Second - 1, nil, true},
-		{"after the end", 3, in, 30 * time.Second, nil, false},
-		{"at the end of many", 600, in, triedFor - 1, nil, true},
-		{"after the end of many", 600, in, triedFor, nil, false},
-		{"the last one", 1, in, 10 * time.Second, nil, false},
-		{"another incident", 3, other, 3 * time.Second, nil, false},
-		{"another signal", 3, disk, 3 * time.Second, nil, false},
-		{"a plan that ended in time", 3, in, 3 * time.Second, func(c *Tracker) {
+		{"after its back-off", in, 3 * time.Second, nil, true},
+		{"at the end", in, triedFor - 1, nil, true},
+		{"after the end", in, triedFor, nil, false},
+		{"another incident", other, 3 * time.Second, nil, false},
+		{"another signal", disk, 3 * time.Second, nil, false},
+		{"no other candidate is left", in, 3 * time.Second, func(c *Tracker) { c.Retry(in.signal) }, false},
+		{"a plan that ended in time", in, 3 * time.Second, func(c *Tracker) {
 			c.Observe(in.reported(at(time.Second), false), at(time.Second))
 		}, false},
-		{"a stale plan that tried another pod", 3, in, 3 * time.Second, func(c *Tracker) {
+		{"a stale plan that tried another pod", in, 3 * time.Second, func(c *Tracker) {
 			c.Observe(in.reported(at(time.Second), true), at(time.Second))
 		}, true},
-		{"a stale plan of another incident", 3, in, 3 * time.Second, func(c *Tracker) {
+		{"a stale plan of another incident", in, 3 * time.Second, func(c *Tracker) {
 			c.Observe(other.reported(at(time.Second), true), at(time.Second))
 		}, false},
 	} {
 		tracker := newTracker()
-		report := in.reported(at(0), true, answer(podOf("a"), evict.Result{Outcome: evict.BudgetPending, Took: 10 * time.Second}))
-		report.Ranking.Candidates = make([]rank.Entry, test.left)
-		tracker.Observe(report, at(0))
+		tracker.Observe(in.reported(at(0), true, answer(podOf("a"), evict.Result{Outcome: evict.BudgetPending})), at(0))
 		if test.then != nil {
 			test.then(tracker)
 		}

@@ -32,6 +32,13 @@ func (p *Plan) Held() bool { return p.Decision.Hold != HoldNone }
 // Escalates reports whether the plan is to have a victim end sooner: no other request is sent.
 func (p *Plan) Escalates() bool { return len(p.Candidates) == 1 && p.Candidates[0].Escalates }
 
+// NoneLeft reports whether the plan was made without a candidate left: then the pods that were tried
+// in its pressure may be tried again.
+func (p *Plan) NoneLeft() bool {
+	ranking := &p.Decision.Ranking
+	return len(p.Candidates) == 0 && len(ranking.Candidates)+len(ranking.Protected) > 0
+}
+
 // Candidate is one pod that may be evicted.
 type Candidate struct {
 	// Attempt is the request for it, without an answer.
