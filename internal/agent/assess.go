@@ -34,8 +34,11 @@ func (a *Agent) warn(ctx context.Context, sample *pressure.Sample, verdict *pres
 		return
 	}
 	for i := range verdict.Waiting {
-		p := &verdict.Waiting[i]
-		told := a.incidents.Warn(p, func() bool {
+		p, measured := &verdict.Waiting[i], a.measurer.LastDisk().At
+		if p.Threshold.Signal.OnDisk() && measured.Before(p.Since) && verdict.Time.Sub(measured) < decide.DiskEvery {
+			continue // a line that is crossed again and again asks for no measurement each time
+		}
+		told := a.incidents.Warn(p, a.policy.DryRun, func() bool {
 			a.compared = verdict.Time
 			return a.warnFirst(ctx, sample, p)
 		})

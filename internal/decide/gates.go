@@ -43,8 +43,8 @@ func (p *Plan) pass(s *Situation, gates ...gate) bool {
 // wait that needs no measurement. Otherwise its plan, which has no candidates, does not hold.
 func BeforeMeasuring(s *Situation) Plan {
 	plan := s.newPlan()
-	plan.pass(s, incompleteReading, lineHolds, podsKnown, newerSample, stalledWithinOwnLimits, softJitter, serverBackOff,
-		requestInDoubt, unknownVictims, nodeLimit)
+	plan.pass(s, incompleteReading, lineHolds, podsKnown, newerSample, stalledWithinOwnLimits, serverBackOff,
+		requestInDoubt, unknownVictims, nodeLimit, softJitter)
 	return plan
 }
 

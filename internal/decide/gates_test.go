@@ -88,13 +88,13 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"pods that are not listed yet", decide.HoldPodsNotSynced, func(s *decide.Situation) { s.Unsynced = true }},
 			{"a list that is stale", decide.HoldPodsStale, func(s *decide.Situation) { s.Stale = errors.New("planted") }},
 			{"a reading from before the last end", decide.HoldAwaitingNewerSample, func(s *decide.Situation) { s.LastEnd = noon() }},
-			{"soft jitter", decide.HoldSoftJitter, func(s *decide.Situation) { wait(s).jitter = &decide.Wait{} }},
 			{"an overloaded server", decide.HoldBackingOff, func(s *decide.Situation) { wait(s).server = &decide.Wait{} }},
 			{"a request in doubt", decide.HoldRequestInDoubt, func(s *decide.Situation) {
 				s.InDoubt = &decide.InDoubt{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Name: "hog"}}}, Rests: noon().Add(second)}
 			}},
 			{"a victim of which nothing is known", decide.HoldReclaimInProgress, func(s *decide.Situation) { s.UnknownUntil = noon().Add(second) }},
 			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &decide.Wait{} }},
+			{"soft jitter", decide.HoldSoftJitter, func(s *decide.Situation) { wait(s).jitter = &decide.Wait{} }},
 		},
 		"once they are": {
 			{"a disk that is being measured", decide.HoldUsageUnknown, func(s *decide.Situation) { s.Uses.Requested = time.Time{} }},

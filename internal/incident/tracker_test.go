@@ -124,11 +124,11 @@ func idOf(tracker *Tracker, signal pressure.Signal, device uint64) string {
 // It is tried to warn until that was done, once for an incident, also after a restart.
 func TestIncidentWarnsOnce(t *testing.T) {
 	t.Parallel()
-	n, tracker, asked := newNode(), calm(), 0
+	n, tracker, asked, dry := newNode(), calm(), 0, true
 	soft := &pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.MemoryAvailable}}
 	warn := func(tells, want bool, wantAsked int) {
 		t.Helper()
-		told := tracker.Warn(soft, func() bool { asked++; return tells })
+		told := tracker.Warn(soft, dry, func() bool { asked++; return tells })
 		if told != want || asked != wantAsked {
 			t.Errorf("told %t, asked %d times; want %t, %d", told, asked, want, wantAsked)
 		}
@@ -142,6 +142,13 @@ func TestIncidentWarnsOnce(t *testing.T) {
 	tracker = calm()
 	tracker.Restore(kept, n.at)
 	warn(true, false, 2)
+	tracker.Adopt(true)
+	warn(true, false, 2)
+	dry = false
+	tracker.Adopt(false) // the pod was told that nothing happens to it
+	warn(true, true, 3)
+	tracker.Adopt(false)
+	warn(true, false, 3)
 }
 
 func TestIncidentEnds(t *testing.T) {

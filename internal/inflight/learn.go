@@ -33,9 +33,12 @@ func (t *Tracker) claim(last *decide.Attempt) {
 	if last == nil || last.Result.Outcome != evict.Gone {
 		return
 	}
-	if v := t.find(decide.Requested, last.Entry.Pod.UID); v != nil && v.Request.MayBeOurs(last.Result.Sent) {
-		last.Result.Outcome = v.Request.Attempt.Request(false).Accepted()
-		last.Result.Message += "; an earlier request for it was not answered, and has ended it"
+	for _, v := range t.victims {
+		if v.Phase == decide.Requested && v.UID == last.Entry.Pod.UID && v.Request.MayBeOurs(last.Result.Sent) {
+			last.Result.Outcome = v.Request.Attempt.Request(false).Accepted()
+			last.Result.Message += "; an earlier request for it was not answered, and has ended it"
+			return
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ type belowLine struct {
 	incident     string    // its ID
 	first, since time.Time // since when it is; since when it has not risen
 	lowest       int64     // since then
+	seen         time.Time // last
 }
 
 // Images returns what is known of the images that no pod uses, once it is known what the pods use. It requests a count
@@ -54,20 +55,21 @@ func (m *Measurer) Images(ctx context.Context, s *decide.Situation) decide.Image
 	return known
 }
 
-// follow records where the signal is relative to the kubelet's line. What was seen before this
-// incident is ignored.
+// follow records where the signal is relative to the kubelet's line. What was seen before this incident is ignored, and
+// so is what was seen before a time in which nobody asked: the signal may have risen then.
 func (b *belowLine) follow(p *pressure.Pressure, line int64, incident string) {
 	now, available := p.SampleTime, p.Observed.Available
 	switch {
 	case available >= line:
 		*b = belowLine{}
-	case b.since.IsZero() || b.incident != incident:
+	case b.incident != incident, now.Sub(b.seen) > decide.ImagesLook:
 		*b = belowLine{incident: incident, first: now, since: now, lowest: available}
 	case available > b.lowest+decide.Noise(p):
 		b.since, b.lowest = now, available
 	default:
 		b.lowest = min(b.lowest, available)
 	}
+	b.seen = now
 }
 
 // line returns the availability below which the kubelet removes all unused images, and how long it

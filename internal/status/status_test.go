@@ -20,6 +20,7 @@ import (
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/testing/golden"
@@ -116,13 +117,13 @@ func TestThresholds(t *testing.T) {
 // Of two hard thresholds of one signal each has its own state: a soft one without a grace period is hard.
 func TestTwoHardThresholds(t *testing.T) {
 	t.Parallel()
-	of := func(share float64) pressure.Threshold {
+	of := func(share float32) pressure.Threshold {
 		return pressure.Threshold{Signal: pressure.MemoryAvailable, Hard: true, Quantity: pressure.Fraction(share)}
 	}
 	policy := &decide.Policy{Thresholds: []pressure.Threshold{of(0.05), of(0.1)}}
-	var sample pressure.Sample
+	sample := pressure.Sample{Time: time.Now()}
 	sample.Observations[pressure.MemoryAvailable] = pressure.Observation{State: pressure.Known, Available: 8, Capacity: 100}
-	verdict := &pressure.Verdict{Pressures: []pressure.Pressure{{Threshold: of(0.1), Since: noon()}}}
+	verdict := &pressure.Verdict{Pressures: []pressure.Pressure{{Threshold: of(0.1), Since: time.Now()}}}
 	var d status.Document
 	d.AddSignals(&sample, verdict, policy, func() int64 { return 0 })
 	got := d.Signals[0].Thresholds
