@@ -21,6 +21,7 @@ type faults struct {
 
 	file   string                  // its name; without one a fault names no line
 	places map[string]int          // the lines of the fields that the file has, by their paths, and of the whole configuration by ""
+	above  int                     // the lines of the file above the text that has the configuration
 	only   int                     // the one line of a configuration that is a text in quotes, else 0
 	unfit  bool                    // a value is missing, because it fits its field in no form
 	forms  map[string]*field.Error // by their paths, values that fit in another form: faults, unless they are not valid in that one
@@ -53,12 +54,12 @@ func (f *faults) line(path string) int {
 	for f.places[path] == 0 && path != "" {
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
-	return cmp.Or(f.only, f.places[path])
+	return cmp.Or(f.only, f.above+f.places[path])
 }
 
 // at adds a fault of no field.
 func (f *faults) at(line int, text string) {
-	f.all = append(f.all, fault{cmp.Or(f.only, line), text})
+	f.all = append(f.all, fault{cmp.Or(f.only, f.above+line), text})
 }
 
 // add adds faults of fields. Durations have their units.

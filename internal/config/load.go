@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"sort"
 	"strings"
 
@@ -77,10 +75,12 @@ func (f *faults) parse(data []byte, c *EvictdConfiguration) {
 	if len(f.all) > 0 {
 		return
 	}
-	root := found[0].document.Content[0]
-	f.only, f.places[""] = found[0].only, root.Line
+	document, root := found[0].document, found[0].document.Content[0]
+	f.above, f.only, f.places[""] = found[0].above, found[0].only, root.Line
+	lines := bytes.SplitAfterN(found[0].text, []byte("\n"), document.Line)
+	content := append(bytes.Repeat([]byte("\n"), document.Line-1), lines[len(lines)-1]...) // from its line on
 	// The conversion is the kubelet's, so that a text is a number or a string to both. It reads the first document alone.
-	text := try(f, found[0].text, yaml.YAMLToJSON)
+	text := try(f, content, yaml.YAMLToJSON)
 	var values map[string]any
 	switch {
 	case len(f.all) > 0:
@@ -101,17 +101,16 @@ func (f *faults) parse(data []byte, c *EvictdConfiguration) {
 		f.add(form)
 	}
 	if len(f.all) == 0 {
-		try(f, found[0].text, yaml.YAMLToJSONStrict) // a key that is there twice, as others are merged
+		try(f, content, yaml.YAMLToJSONStrict) // a key that is there twice, as others are merged
 	}
 }
 
-// source is a configuration in a file: its document, and the text from there on, behind a line break for each line before it. Only is
-// the line of a text in quotes, the lines of which are not those of the file; else 0.
+// source is a configuration in a file: a document of a text, and what [faults] has of that.
 type source struct {
-	document *yamlnode.Node
-	kind     string
-	text     []byte
-	only     int
+	document    *yamlnode.Node
+	kind        string
+	text        []byte
+	above, only int
 }
 
 // find returns the one configuration of a text, and adds a fault where there is none or a second one. A document that does not say
@@ -123,18 +122,13 @@ func (f *faults) find(text []byte) (found []source) {
 	all := try(f, text, documents)
 	others, line := []string{}, 0
 	for _, document := range all {
-		var is struct {
-			Kind yamlnode.Node
-			Data map[string]yamlnode.Node
-		}
-		_ = document.Decode(&is) // what has another form is left out
-		line = cmp.Or(line, is.Kind.Line)
-		switch kind := is.Kind.Value; {
-		case kind == Kind, kind == "", is.Kind.Tag != "!!str":
-			lines := bytes.SplitAfterN(text, []byte("\n"), document.Line)
-			found = append(found, source{document, kind, lineUp(document.Line-1, lines[len(lines)-1]), f.only})
-		case kind == "ConfigMap":
-			found = append(found, f.held(is.Data)...)
+		kinds := append(valuesOf(document.Content, "kind"), &yamlnode.Node{})
+		line = cmp.Or(line, kinds[0].Line)
+		switch kind := kinds[0].Value; {
+		case kind == Kind, kind == "", kinds[0].Tag != "!!str":
+			found = append(found, source{document, kind, text, f.above, f.only})
+		case kind == "ConfigMap" && f.above == 0:
+			found = append(found, f.held(valuesOf(document.Content, "data"))...)
 			fallthrough
 		default:
 			others = append(others, "a"+strings.Repeat("n", strings.Count("AEIOU", kind[:1]))+" "+kind)
@@ -147,33 +141,41 @@ func (f *faults) find(text []byte) (found []source) {
 	case len(found) == 0:
 		f.at(line, "kind: "+wording.Few(others)+", not an "+Kind+" or a ConfigMap with one in its key "+configMapKey)
 	case len(found) > 1:
-		f.at(cmp.Or(found[1].only, found[1].document.Line), "is a second configuration: leave one")
+		f.above, f.only = found[1].above, found[1].only
+		f.at(found[1].document.Line, "is a second configuration: leave one")
 	}
 	return found
 }
 
-// held returns the configurations in the data of a ConfigMap: the text of the chart's key, else each text that says it is one.
-func (f *faults) held(data map[string]yamlnode.Node) (all []source) {
-	for _, name := range slices.Sorted(maps.Keys(data)) {
-		text, inside := data[name], &faults{}
+// held returns the configurations in the data of a ConfigMap: the text of the chart's key, else those of the first texts that are one.
+func (f *faults) held(data []*yamlnode.Node) (all []source) {
+	texts, ours := valuesOf(data, configMapKey), true
+	if len(texts) == 0 {
+		texts, ours = valuesOf(data, ""), false
+	}
+	for _, text := range texts[:min(len(texts), 32)] { // an alias can have one text again and again
+		inside := &faults{above: text.Line}
 		if text.Style&yamlnode.LiteralStyle == 0 {
 			inside.only = text.Line
 		}
-		found := inside.find(lineUp(text.Line, []byte(text.Value)))
-		switch {
-		case name == configMapKey:
-			f.all = append(f.all, inside.all...)
-			return found
-		case len(found) == 1 && found[0].kind == Kind:
-			all = append(all, found...)
+		found := inside.find([]byte(text.Value))
+		if ours || len(found) == 1 && found[0].kind == Kind {
+			all, f.all = append(all, found...), append(f.all, inside.all...)
 		}
 	}
 	return all
 }
 
-// lineUp returns a text behind as many line breaks.
-func lineUp(breaks int, text []byte) []byte {
-	return append(bytes.Repeat([]byte("\n"), breaks), text...)
+// valuesOf returns the values that maps have of a key, or of all keys for "". Decoding would compare each key with each.
+func valuesOf(maps []*yamlnode.Node, key string) (all []*yamlnode.Node) {
+	for _, in := range maps {
+		for i := 1; i < len(in.Content) && in.Kind == yamlnode.MappingNode; i += 2 {
+			if key == "" || in.Content[i-1].Value == key {
+				all = append(all, cmp.Or(in.Content[i].Alias, in.Content[i]))
+			}
+		}
+	}
+	return all
 }
 
 // documents returns the documents of a YAML text that are not empty.

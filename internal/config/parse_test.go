@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -27,6 +28,7 @@ func mustParse(t *testing.T, file string) *EvictdConfiguration {
 // What files.txt cannot hold: "" is a file that gives the defaults, else the error.
 func TestBytes(t *testing.T) {
 	t.Parallel()
+	quoted := "\"" + strings.ReplaceAll(head, "\n", "\\n") + "\""
 	for file, says := range map[string]string{
 		head + "\x00":     "f:3: not YAML: control characters are not allowed",
 		head + "# \xff\n": "f:3: not YAML: invalid leading UTF-8 octet",
@@ -38,6 +40,9 @@ func TestBytes(t *testing.T) {
 		"# \u2028 \u0085\r--- # a\rkind: Pod\r---\r" + head:                                             "",
 		"# \u2028 \u0085\r--- # a\rkind: Pod\r---\r" + head + "a: b":                                    "f:9: a: Forbidden",
 		"kind: ConfigMap\ndata: {a: \"# a\\r--- # b\\r" + strings.ReplaceAll(head, "\n", "\\n") + "\"}": "",
+		"kind: ConfigMap\ndata:" + strings.Repeat("\n  a: b", 31) + "\n  c: " + quoted:                  "",
+		"kind: ConfigMap\ndata:" + strings.Repeat("\n  a: b", 32) + "\n  c: " + quoted:                  "f:1: kind: a ConfigMap, not",
+		"kind: ConfigMap\ndata:" + strings.Repeat("\n  a: b", 32) + "\n  evictd.yaml: " + quoted:        "",
 		strings.ReplaceAll(head, "\n", "\r\n"):                                                          "",
 	} {
 		c, err := ParseFile("f", []byte(file))
@@ -47,6 +52,27 @@ func TestBytes(t *testing.T) {
 			}
 		} else if err == nil || c != nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.200q: got %v and %v, want one line that says %q", file, c, err, says)
+		}
+	}
+}
+
+// TestMemory: what a file takes grows as the file does. It does not run beside other tests, whose memory would count.
+func TestMemory(t *testing.T) {
+	for name, file := range map[string]string{
+		"keys":                    head + "limits: {" + strings.Repeat("a,", 1300) + "}",
+		"keys on top":             "{" + strings.Repeat("a,", 1300) + "}",
+		"keys of a ConfigMap":     "kind: ConfigMap\ndata: {" + strings.Repeat("a,", 1300) + "}",
+		"documents":               strings.Repeat("--- a\n", 3300),
+		"texts of a ConfigMap":    "kind: ConfigMap\ndata:\n" + strings.Repeat("  a: b\n", 3000),
+		"lines before ConfigMaps": strings.Repeat("---\nkind: ConfigMap\ndata: {a: b}\n", 1000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ParseFile("f", []byte(file))
+		runtime.ReadMemStats(&after)
+		t.Log(name, (after.TotalAlloc-before.TotalAlloc)>>10, len(file)>>10, len(err.Error()))
+		if taken := after.TotalAlloc - before.TotalAlloc; err == nil || taken > 16<<20 {
+			t.Errorf("%s: got %v after %d bytes, want a fault after few", name, err, taken)
 		}
 	}
 }
