@@ -200,13 +200,14 @@ func try[T any](f *faults, text []byte, read func([]byte) (T, error)) T {
 	if err == nil {
 		return result
 	}
+	first := regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n +)?(?:line \d+: )?(.*)`).FindStringSubmatch // of several faults
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	line := 1 + sort.Search(len(lines)-1, func(n int) bool {
 		_, again := read(bytes.Join(lines[:n+1], nil))
-		return again != nil && again.Error() == err.Error()
+		return again != nil && first(again.Error())[0] == first(err.Error())[0]
 	})
-	says := regexp.MustCompile(`^yaml: (unmarshal errors:\n +)?(line \d+: )?`).ReplaceAllString(err.Error(), "")
-	switch says, _, _ = strings.Cut(says, "\n"); {
+	says := first(err.Error())[1]
+	switch {
 	case strings.Contains(says, "map key"):
 		says = "a key must be text"
 	case strings.HasPrefix(says, "json: "):
