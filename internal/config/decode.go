@@ -98,7 +98,7 @@ func (f *faults) fitEntries(path *field.Path, values map[string]any, node yamlno
 	for i := 1; i < len(node.Content); i += 2 {
 		name := node.Content[i-1].Value
 		f.places[at(name).String()] = node.Content[i-1].Line
-		if _, twice := nodes[name]; twice {
+		if _, twice := nodes[name]; twice && name != "<<" {
 			f.add(field.Forbidden(at(name), "is there twice: remove one of the two"))
 		}
 		nodes[name] = *node.Content[i]
