@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	yamlnode "go.yaml.in/yaml/v3"
@@ -63,7 +64,7 @@ func (f *faults) fit(path *field.Path, value any, node yamlnode.Node, t reflect.
 			return value
 		}
 		written := cmp.Or(node.Value, fmt.Sprint(value))
-		if t == reflect.TypeFor[metav1.Duration]() {
+		if _, err := strconv.ParseFloat(written, 64); err == nil && t == reflect.TypeFor[metav1.Duration]() {
 			written += "s"
 		}
 		if decode(written, reflect.New(t).Interface()) == nil {
