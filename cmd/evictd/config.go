@@ -31,7 +31,7 @@ func validateConfig(cmd *cobra.Command, file string) (err error) {
 	var loaded *config.EvictdConfiguration
 	if file != standardStream {
 		loaded, err = config.Load(file)
-	} else if text, unread := io.ReadAll(cmd.InOrStdin()); unread != nil {
+	} else if text, unread := io.ReadAll(io.LimitReader(cmd.InOrStdin(), config.MaxFileBytes+1)); unread != nil {
 		err = unread
 	} else {
 		loaded, err = config.ParseFile(file, text)

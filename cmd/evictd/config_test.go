@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/klog/v2"
+
+	"github.com/evictd/evictd/internal/config"
 )
 
 func configFile(t *testing.T, content string) string {
@@ -62,15 +64,20 @@ func TestConfigValidateStandardInput(t *testing.T) {
 		head:                     "-: valid\n",
 		head + "taintnode: true": "-:3: taintnode: ",
 		"":                       "-:1: has no text: ",
+		strings.Repeat("#\n", config.MaxFileBytes): "-:1: is larger than 1 MiB: ",
 	} {
 		root := newRootCommand(func(klog.Logger) {})
 		var said bytes.Buffer
-		root.SetIn(strings.NewReader(input))
+		stdin := strings.NewReader(input)
+		root.SetIn(stdin)
 		root.SetOut(&said)
 		root.SetErr(&said)
 		root.SetArgs([]string{"config", "validate", "-"})
 		if code := run(t.Context(), root); code == exitFine != strings.HasSuffix(want, "valid\n") || !strings.HasPrefix(said.String(), want) {
-			t.Errorf("%q: exit %d, %q, want %q", input, code, said.String(), want)
+			t.Errorf("%.200q: exit %d, %q, want %q", input, code, said.String(), want)
+		}
+		if read := len(input) - stdin.Len(); read > config.MaxFileBytes+1 {
+			t.Errorf("%d bytes of stdin are read", read)
 		}
 	}
 }

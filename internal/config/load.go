@@ -21,8 +21,8 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// maxFileBytes bounds the file: what is larger is some other file. A ConfigMap cannot be larger either.
-const maxFileBytes = 1 << 20
+// MaxFileBytes bounds what is read as a configuration: what is larger is some other file. A ConfigMap cannot be larger either.
+const MaxFileBytes = 1 << 20
 
 // configMapKey is the key of the configuration in the ConfigMap of the chart and of deploy/daemonset.yaml.
 const configMapKey = "evictd.yaml"
@@ -45,7 +45,7 @@ func read(path string) (_ []byte, err error) {
 		return nil, fmt.Errorf("reading configuration: %w", err)
 	}
 	defer file.Close() //nolint:errcheck // it was read
-	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(file, MaxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading configuration: %w", err)
 	}
@@ -67,7 +67,7 @@ func ParseFile(name string, data []byte) (*EvictdConfiguration, error) {
 
 // parse reads a file into the base of a configuration, which is of no use where it adds faults.
 func (f *faults) parse(data []byte, c *EvictdConfiguration) {
-	if len(data) > maxFileBytes {
+	if len(data) > MaxFileBytes {
 		f.at(1, "is larger than 1 MiB: not a configuration")
 		return
 	}

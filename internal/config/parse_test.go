@@ -32,7 +32,7 @@ func TestBytes(t *testing.T) {
 	for file, says := range map[string]string{
 		head + "\x00":     "f:3: not YAML: control characters are not allowed",
 		head + "# \xff\n": "f:3: not YAML: invalid leading UTF-8 octet",
-		head + "#" + strings.Repeat("a", maxFileBytes): "f:1: is larger than 1 MiB",
+		head + "#" + strings.Repeat("a", MaxFileBytes): "f:1: is larger than 1 MiB",
 		head + "queues: " + strings.Repeat("[{name: a, queues: ", 2000) + "[]" + strings.Repeat("}]", 2000): "f:3: queues[0]" +
 			strings.Repeat(".queues[0]", 15) + ".queues: Invalid value: is nested deeper than 16 queues",
 		"\ufeff" + head:           "", // a byte order mark
@@ -94,7 +94,7 @@ func TestLoad(t *testing.T) {
 	if err != nil || !c.DryRun {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Repeat("#\n", maxFileBytes)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Repeat("#\n", MaxFileBytes)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
