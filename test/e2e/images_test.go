@@ -30,12 +30,15 @@ func TestUnusedImagesGoBeforePods(t *testing.T) {
 	}
 	before := held(t.Context())
 	size := int64(s.count(t.Context(), "evictd_signal_capacity_bytes", "signal", node.ImageSpace))
-	fits := size*16/100>>20 + 2*imageMiB // MiB that are left before the last image
-	left, err := live.DiskAvailable(node.ImageSpace)
-	s.must(err)
-	images := importImages(s, int((left>>20-fits)/(2*imageMiB)))
+	// imports brings as many images as leave just more than that share of the disk, and perhaps one more.
+	imports := func(percent int64, more int) (names []string) {
+		left, err := live.DiskAvailable(node.ImageSpace)
+		s.must(err)
+		return importImages(s, int((left-size*percent/100)/(2*imageMiB<<20))+more)
+	}
+	images := imports(25, 0)
 	s.until("the node's status lists the images", func(ctx context.Context) bool { return live.ImagesListed(ctx, images) == len(images) })
-	images = append(images, importImages(s, 3)...)
+	images = append(images, imports(15, 1)...) // less than evictd's line and the kubelet's, and no less than half of that
 	s.until("evictd waits for the images", func(ctx context.Context) bool { return held(ctx) > before })
 	s.stays(&written.Pod)
 	s.kubeletEvicts(map[string]string{node.NodeMemory: "1Mi", node.ImageSpace: "15%", node.DiskSpace: "10%"})
