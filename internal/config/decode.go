@@ -45,9 +45,7 @@ func (f *faults) fit(path *field.Path, value any, node yamlnode.Node, t reflect.
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if node.Alias != nil {
-		node = *node.Alias
-	}
+	node = *cmp.Or(node.Alias, &node)
 	switch below := value.(type) {
 	case map[string]any:
 		if t.Kind() == reflect.Map || len(typesOf(t)) > 0 {
