@@ -32,7 +32,7 @@ type Agent struct {
 	executor  *execute.Executor
 	planned   *decide.Decision // the plan's that the executor carries out; nil when it has none
 	known     State            // what was remembered when it began
-	compared  time.Time        // when it was last compared with what the pods use, or without one it was asked whom to warn
+	compared  time.Time        // when the plan was last compared with the pods' use, or, without a plan, a pod to warn was last looked for
 	reload    chan func()
 	progress  progress
 	documents documents // for those who ask at /debug/status

@@ -27,8 +27,8 @@ func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure
 	return s, plan
 }
 
-// warn tells the first candidate of a soft threshold whose grace period runs, once for an incident. While nobody is
-// one, or it is not known who, it looks again after [LookEvery].
+// warn has an Event written on the first candidate of a soft threshold whose grace period runs, once for an incident.
+// While there is no candidate, or what the pods use is not known, it looks again after [LookEvery].
 func (a *Agent) warn(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
 	if a.planned != nil || verdict.Time.Sub(a.compared) < LookEvery {
 		return
@@ -85,7 +85,7 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) {
 }
 
 // LookEvery is how often a plan that is being carried out is compared with the pods that terminate
-// since, and with a hard pressure that is not held any more, and how often it is asked whom to warn: that reads all
+// since, and with a hard pressure that is not held any more, and how often a pod to warn is looked for: that reads all
 // pods' cgroups, two milliseconds' work at most for 110 pods, and near a threshold there are a hundred ticks a second.
 const LookEvery = 200 * time.Millisecond
 

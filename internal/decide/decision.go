@@ -231,8 +231,8 @@ type Report struct {
 	// that its pod could not be read.
 	InDoubt *InDoubt
 	Unread  bool
-	// Left is an earlier request in doubt whose pod was read, and is terminating or has ended: nothing else
-	// came of the plan then. Nil when there is none.
+	// Left is an earlier request in doubt whose pod was read and is terminating or has ended; the plan sent
+	// no request then. Nil when there is none.
 	Left *InDoubt
 	// Shared are refusals of attempts that hold for other pods too, as attempts for those.
 	Shared []Attempt

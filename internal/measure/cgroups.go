@@ -134,7 +134,7 @@ func (m *Measurer) unread(s *decide.Situation, missing []string) decide.Unread {
 		*w = unreadTime{incident: s.Incident}
 	}
 	if !w.from.IsZero() {
-		w.spent += min(now.Sub(w.from), decide.UnreadWait/2) // nobody may have asked in between
+		w.spent += min(now.Sub(w.from), decide.UnreadWait/2) // no decision may have asked in between
 	}
 	w.from = time.Time{}
 	unread := decide.Unread{Waited: w.spent}

@@ -56,7 +56,7 @@ func (m *Measurer) Images(ctx context.Context, s *decide.Situation) decide.Image
 }
 
 // follow records where the signal is relative to the kubelet's line. What was seen before this incident is ignored, and
-// so is what was seen before a time in which nobody asked: the signal may have risen then.
+// so is what was seen before a time in which no decision asked: the signal may have risen then.
 func (b *belowLine) follow(p *pressure.Pressure, line int64, incident string) {
 	now, available := p.SampleTime, p.Observed.Available
 	switch {

@@ -109,7 +109,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 	})
 }
 
-// While a grace period runs, nobody is warned of a stall that no other pod's end would help.
+// While a grace period runs, no pod is warned of a stall that the end of another pod would not relieve.
 func TestStallWithinOwnLimitsWarnsNobody(t *testing.T) {
 	stories(t, map[time.Duration]bool{0: false, 20 * time.Millisecond: true}, func(n *world, other time.Duration, want bool) {
 		n.runs("greedy 500/100", "bound 300/300", "other 300/300")

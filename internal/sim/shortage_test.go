@@ -656,7 +656,7 @@ func TestFirstCandidateIsWarned(t *testing.T) {
 	})
 }
 
-// A disk is measured before it is known whom to warn.
+// The pods' disk use is measured before one of them is warned.
 func TestFirstCandidateOfADiskIsWarned(t *testing.T) {
 	story(t, func(n *world) {
 		n.largeAndSmall(nodefs, always(50))

@@ -15,10 +15,9 @@ import (
 // order the pods, and protect those that are in flight, that back off, that are within their
 // requests, or that are spared while no hard threshold of the signal is met.
 func (d *Document) Rank(signal pressure.Signal) {
-	_, hard := d.hard(signal)
+	order, err := d.order(signal)
 	signal = rankedFor(signal)
 	d.Ranking, d.Unranked = nil, ""
-	order, err := d.order(signal, hard)
 	if err != nil {
 		d.Unranked = err.Error()
 		return
@@ -48,9 +47,10 @@ func rankedFor(signal pressure.Signal) pressure.Signal {
 	return signal
 }
 
-// order returns the ranking with what led to it, for a hard threshold or for another. An error says that it is not
-// known what pods use.
-func (d *Document) order(signal pressure.Signal, hard bool) (rank.Ranking, error) {
+// order returns the ranking for a signal with what led to it. An error says that it is not known what pods use.
+func (d *Document) order(asked pressure.Signal) (rank.Ranking, error) {
+	_, hard := d.hard(asked)
+	signal := rankedFor(asked)
 	read := func(p Pod) bool { return p.Usage != nil }
 	switch {
 	case signal.OnDisk() && d.DiskUnmeasured != "":

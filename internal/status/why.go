@@ -12,9 +12,8 @@ import (
 
 // WriteWhy explains where the pod with that namespace/name stands in the order for a signal, and why.
 func (d *Document) WriteWhy(w io.Writer, signal pressure.Signal, key string) error {
-	_, hard := d.hard(signal)
+	order, err := d.order(signal)
 	signal = rankedFor(signal)
-	order, err := d.order(signal, hard)
 	if err != nil {
 		return err
 	}
