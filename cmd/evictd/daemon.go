@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -52,7 +53,7 @@ type daemon struct {
 	taints   *taint.Keeper
 	acting   *acting.Acting
 	agent    *agent.Agent
-	server   *httpd.Server
+	servers  []*httpd.Server
 }
 
 // build opens what can be opened and connects the parts. It starts only the queue of events. What is open is
@@ -81,16 +82,33 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 		d.recorder.Wakeups(wake)
 	}
 	d.agent = agent.New(d.options(policy))
-	d.server, err = httpd.Listen(ctx, flags.address, map[string]http.Handler{
-		"GET /metrics":      promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		"GET /livez":        httpd.Probe(func() error { return d.agent.Alive(time.Now()) }),
-		"GET /readyz":       httpd.Probe(d.ready),
-		"GET /debug/status": httpd.Page(d.status),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w; name another address by --http-bind-address", err)
+	return d, d.listen(ctx, registry)
+}
+
+// listen opens the ports: one for what every client may read, and one for the document, which names pods.
+func (d *daemon) listen(ctx context.Context, registry *prometheus.Registry) error {
+	pages := map[string]http.Handler{
+		"GET /metrics": promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		"GET /livez":   httpd.Probe(func() error { return d.agent.Alive(time.Now()) }),
+		"GET /readyz":  httpd.Probe(d.ready),
 	}
-	return d, nil
+	document := map[string]http.Handler{"GET /debug/status": httpd.Page(d.status)}
+	if d.flags.debug == d.flags.address { // of one port
+		maps.Copy(pages, document)
+	}
+	server, err := httpd.Listen(ctx, d.flags.address, pages)
+	if err != nil {
+		return fmt.Errorf("%w; name another address by --http-bind-address", err)
+	}
+	d.servers = append(d.servers, server)
+	if d.flags.debug == d.flags.address || d.flags.debug == "0" {
+		return nil
+	}
+	if server, err = httpd.Listen(ctx, d.flags.debug, document); err != nil {
+		return fmt.Errorf("%w; name another address by --debug-bind-address", err)
+	}
+	d.servers = append(d.servers, server)
+	return nil
 }
 
 // watchAndRecord creates what watches the API server, and metrics, log and Events.
@@ -171,14 +189,16 @@ func (d *daemon) run(ctx context.Context) error {
 		zap.String("revision", revision),
 		zap.String("node", d.flags.nodeName),
 		zap.String("kubepods", d.host.kubepods),
-		zap.String("address", d.server.Addr()),
+		zap.String("address", d.servers[0].Addr()),
 		zap.Bool("dry_run", c.DryRun || d.flags.dryRun),
 		zap.Stringers("thresholds", c.Thresholds()),
 		zap.Any("signals", left.Signals))
 	group, ctx := errgroup.WithContext(ctx)
-	for _, part := range []func(context.Context) error{
-		d.pods.Run, d.acting.Run, d.agent.Run, d.server.Run, d.followConfiguration, d.checkAtStart, d.followWakers,
-	} {
+	parts := []func(context.Context) error{d.pods.Run, d.acting.Run, d.agent.Run, d.followConfiguration, d.checkAtStart, d.followWakers}
+	for _, server := range d.servers {
+		parts = append(parts, server.Run)
+	}
+	for _, part := range parts {
 		group.Go(func() error { return part(ctx) })
 	}
 	err := group.Wait()

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // its own configuration.
 func TestFlagsAreReadFromTheEnvironment(t *testing.T) {
 	address, queries := listening(t)
-	t.Setenv("EVICTD_HTTP_BIND_ADDRESS", address)
+	t.Setenv("EVICTD_DEBUG_BIND_ADDRESS", address)
 	t.Setenv("EVICTD_CONFIG", "/none.yaml")
 	t.Setenv("EVICTD_OUTPUT", "") // as one that is not set
 	for _, args := range [][]string{{"status"}, {"rank"}, {"rank", "--snapshot", example}} {
@@ -83,7 +83,7 @@ func TestFaultWrongVariableIsNamed(t *testing.T) {
 		{"EVICTD_CONFIG", "/none.yaml", run[:2], exitFault, "loading $EVICTD_CONFIG /none.yaml: "},
 		{"EVICTD_KUBECONFIG", "/none", run, exitFault, "reading $EVICTD_KUBECONFIG /none: "},
 		{"EVICTD_HOST_ROOT", "/none", append(run, "--kubeconfig", kubeconfigFor(t, refusing())), exitFault, `check --kubepods-cgroup "", which is relative to the cgroup mount, and $EVICTD_HOST_ROOT "/none"`},
-		{"EVICTD_HTTP_BIND_ADDRESS", "127.0.0.1:1", []string{"status"}, exitFault, "by $EVICTD_HTTP_BIND_ADDRESS"},
+		{"EVICTD_DEBUG_BIND_ADDRESS", "127.0.0.1:1", []string{"status"}, exitFault, "by $EVICTD_DEBUG_BIND_ADDRESS"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv(test.name, test.value)

@@ -22,8 +22,8 @@ import (
 type runFlags struct {
 	config, nodeName, kubeconfig, kubepods, hostRoot, kubeletConfig, stateDir string
 
-	dryRun                       bool
-	address, logLevel, logFormat string
+	dryRun                              bool
+	address, debug, logLevel, logFormat string
 }
 
 // fromEnvironment gives each flag that is left out the value of its variable: --x-y has that of $EVICTD_X_Y, and stays

@@ -30,7 +30,7 @@ func newRankCommand() *cobra.Command {
 	cmd := newCommand("rank [--snapshot FILE]", "Print which pod the evictd of this pod would evict first now, and why; evicts no pod", flags.run)
 	cmd.PreRunE = func(*cobra.Command, []string) error { return flags.check() }
 	f := cmd.Flags()
-	addAddress(cmd, &flags.address)
+	addDebugAddress(cmd, &flags.address, "where evictd serves its document")
 	f.Func("signal", "the `signal` to rank for; memory.available when left out", func(name string) (err error) {
 		flags.signal, err = pressure.ParseSignal(name)
 		return err
@@ -41,7 +41,7 @@ func newRankCommand() *cobra.Command {
 	f.StringVar(&flags.snapshot, "snapshot", "", "rank a saved document, without a cluster; - reads it from stdin")
 	f.StringVar(&flags.config, "config", "", "with --snapshot, rank by this configuration `file`")
 	f.Lookup("config").Changed = true // not by $EVICTD_CONFIG, which is the agent's: a document has its own
-	cmd.MarkFlagsMutuallyExclusive("snapshot", "http-bind-address")
+	cmd.MarkFlagsMutuallyExclusive("snapshot", "debug-bind-address")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "save")
 	cmd.MarkFlagsMutuallyExclusive("why", "output")
 	return cmd

@@ -19,7 +19,8 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 	})
 	flags.add(cmd, true)
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict no pod: every request is a server-side dry run")
-	cmd.Flags().StringVar(&flags.address, "http-bind-address", defaultAddress, "where /metrics, /livez, /readyz and /debug/status are served")
+	cmd.Flags().StringVar(&flags.address, "http-bind-address", ":9464", "where /metrics, /livez and /readyz are served")
+	addDebugAddress(cmd, &flags.debug, "where /debug/status is served, which names pods; 0: nowhere")
 	addChoice(cmd, &flags.logLevel, "log-level", "", "info", "debug", "warn", "error")
 	addChoice(cmd, &flags.logFormat, "log-format", "", "json", "console")
 	return cmd

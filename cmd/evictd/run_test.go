@@ -116,7 +116,7 @@ func launch(t *testing.T, f *runFlags, more ...string) *running {
 	root.SetOut(log)
 	root.SetErr(log)
 	root.SetArgs(append([]string{
-		"run", "--node-name", f.nodeName, "--http-bind-address", f.address, "--config", f.config, "--host-root", f.hostRoot,
+		"run", "--node-name", f.nodeName, "--http-bind-address", f.address, "--debug-bind-address", f.debug, "--config", f.config, "--host-root", f.hostRoot,
 		"--kubeconfig", f.kubeconfig, "--state-dir", f.stateDir,
 	}, more...))
 	ctx, stop := context.WithCancel(t.Context())
@@ -202,12 +202,13 @@ func TestTakenPortSaysWhatToDo(t *testing.T) {
 	}
 	defer listener.Close()
 	taken := listener.Addr().String()
-	code, _, stderr := call(t, "run", "--node-name=n", "--http-bind-address", taken, "--config", configFile(t, memoryOnly),
-		"--host-root", machine(t), "--kubeconfig", kubeconfigFor(t, refusing()))
-	// The kernel's error is logged before; the fault itself is reported once.
-	if code != exitFault || strings.Count(stderr, "listening on "+taken) != 1 ||
-		!strings.HasSuffix(stderr, "name another address by --http-bind-address\n") {
-		t.Errorf("code %d, stderr %q", code, stderr)
+	for flag, other := range map[string]string{"--http-bind-address": "--debug-bind-address", "--debug-bind-address": "--http-bind-address"} {
+		code, _, stderr := call(t, "run", "--node-name=n", flag, taken, other, "127.0.0.1:0", "--config", configFile(t, memoryOnly),
+			"--host-root", machine(t), "--kubeconfig", kubeconfigFor(t, refusing()))
+		// The kernel's error is logged before; the fault itself is reported once.
+		if code != exitFault || strings.Count(stderr, "listening on "+taken) != 1 || !strings.HasSuffix(stderr, "name another address by "+flag+"\n") {
+			t.Errorf("code %d, stderr %q", code, stderr)
+		}
 	}
 }
 
@@ -242,7 +243,7 @@ func TestMissingMountsSayWhatToDo(t *testing.T) {
 func flagsFor(t *testing.T, machine, server string) *runFlags {
 	t.Helper()
 	return &runFlags{
-		config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: machine, kubeconfig: kubeconfigFor(t, server), address: "127.0.0.1:0",
+		config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: machine, kubeconfig: kubeconfigFor(t, server), address: "127.0.0.1:0", debug: "127.0.0.1:0",
 	}
 }
 

@@ -62,7 +62,7 @@ func newStartRig(t *testing.T) *startRig {
 	t.Helper()
 	r := &startRig{t: t, server: &eventsServer{}}
 	r.runFlags = flagsFor(t, machine(t), serving(t, r.server))
-	r.address = freeAddress(t)
+	r.address, r.debug = freeAddress(t), freeAddress(t)
 	return r
 }
 
@@ -91,7 +91,11 @@ func (r *startRig) write(text string) {
 // page returns the content of one of evictd's pages.
 func (r *startRig) page(path string) (code int, text string) {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.address+path, http.NoBody)
+	address := r.address
+	if strings.HasPrefix(path, "/debug/") {
+		address = r.debug
+	}
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -126,7 +130,7 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 			t.Errorf("%s: %d %s", page, code, text)
 		}
 	}
-	if code, text := r.page("/"); code != http.StatusOK || text != "The pages:\n/debug/status\n/livez\n/metrics\n/readyz\n" {
+	if code, text := r.page("/"); code != http.StatusOK || text != "The pages:\n/livez\n/metrics\n/readyz\n" {
 		t.Errorf("/: %d %s", code, text)
 	}
 	if _, text := r.page("/metrics"); !strings.Contains(text, "evictd_config_last_reload_successful 0") || !strings.Contains(text, "evictd_dry_run 1") {
@@ -150,6 +154,41 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	e.ends(exitFine)
 	if r.server.count("Node ConfigurationRefused") != 2 {
 		t.Errorf("Events %v", r.server.told)
+	}
+}
+
+// The document names pods: it is where --debug-bind-address says, by default on loopback alone, or nowhere.
+func TestDocumentIsServedToTheNodeAlone(t *testing.T) {
+	t.Parallel()
+	if !strings.HasPrefix(debugAddress, "127.0.0.1:") {
+		t.Errorf("by default the document is at %s", debugAddress)
+	}
+	for _, off := range []bool{false, true} {
+		r := newStartRig(t)
+		host, port, err := net.SplitHostPort(r.debug)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off {
+			r.debug = "0"
+		}
+		e := launch(t, r.runFlags)
+		e.await("started")
+		for address, want := range map[string]bool{net.JoinHostPort(host, port): !off, "127.0.2.1:" + port: false} {
+			connection, err := net.Dial("tcp", address)
+			if (err == nil) != want {
+				t.Errorf("off %v: %s: %v; want an answer: %v", off, address, err, want)
+			}
+			if err == nil {
+				_ = connection.Close()
+			}
+		}
+		r.debug = r.address
+		if code, _ := r.page("/debug/status"); code != http.StatusNotFound {
+			t.Errorf("where everybody reads the document answers %d", code)
+		}
+		e.stop()
+		e.ends(exitFine)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 const (
 	// statusTimeout bounds a command that asks the running evictd.
 	statusTimeout = 20 * time.Second
-	// defaultAddress is where evictd serves its pages.
-	defaultAddress = ":9464"
+	// debugAddress is where evictd serves its document, which names pods.
+	debugAddress = "127.0.0.1:9465"
 )
 
 func newStatusCommand() *cobra.Command {
@@ -36,14 +36,15 @@ func newStatusCommand() *cobra.Command {
 			return d.WriteTable(cmd.OutOrStdout())
 		}
 	})
-	addAddress(cmd, &address)
+	addDebugAddress(cmd, &address, "where evictd serves its document")
 	addChoice(cmd, &output, "output", "o", formatTable, formatJSON)
 	return cmd
 }
 
-// addAddress adds the flag for the address of the evictd that a command asks.
-func addAddress(cmd *cobra.Command, address *string) {
-	cmd.Flags().StringVar(address, "http-bind-address", defaultAddress, "where evictd serves its pages")
+// addDebugAddress adds the flag for the address of the document, which has the same variable where it is served and
+// where it is asked for.
+func addDebugAddress(cmd *cobra.Command, address *string, usage string) {
+	cmd.Flags().StringVar(address, "debug-bind-address", debugAddress, usage)
 }
 
 // askStatus asks the running evictd for its document, with the pods' disk use or without.
@@ -52,7 +53,7 @@ func askStatus(ctx context.Context, address string, disk bool) (*status.Document
 	defer cancel()
 	d, err := fetch(ctx, "http://"+address+"/debug/status?disk="+strconv.FormatBool(disk))
 	if err != nil {
-		return nil, fmt.Errorf("asking evictd at %s: %w; run this in the pod of a running evictd, or name where it serves by --http-bind-address", address, err)
+		return nil, fmt.Errorf("asking evictd at %s: %w; run this in the pod of a running evictd, or name where it serves by --debug-bind-address", address, err)
 	}
 	return d, nil
 }

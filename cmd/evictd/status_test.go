@@ -39,15 +39,15 @@ func TestCommandsAskTheRunningEvictd(t *testing.T) {
 	}{
 		{[]string{"status"}, "/debug/status?disk=false", "worker-1"},
 		// An address of all interfaces is reached from inside.
-		{[]string{"status", "--http-bind-address", ":" + port}, "/debug/status?disk=false", "worker-1"},
-		{[]string{"status", "--http-bind-address", "0.0.0.0:" + port}, "/debug/status?disk=false", "worker-1"},
+		{[]string{"status", "--debug-bind-address", ":" + port}, "/debug/status?disk=false", "worker-1"},
+		{[]string{"status", "--debug-bind-address", "0.0.0.0:" + port}, "/debug/status?disk=false", "worker-1"},
 		{[]string{"status", "-o", "json"}, "/debug/status?disk=false", `"kind": "NodeStatus"`},
 		{[]string{"rank", "--why", "shop/web-6b7c9-9s2hw"}, "/debug/status?disk=false", "It is candidate 4 of 8."},
 		{[]string{"rank", "--signal=nodefs.available", "--why=shop/cache-0"}, "/debug/status?disk=true", "shop/cache-0 on node"},
 		{[]string{"rank", "--save=-"}, "/debug/status?disk=true", `"kind": "NodeStatus"`},
 		{[]string{"rank", "--save", saved, "--why=shop/cache-0"}, "/debug/status?disk=true", "shop/cache-0 on node"},
 	} {
-		code, stdout, stderr := call(t, slices.Concat(test.args[:1], []string{"--http-bind-address", address}, test.args[1:])...)
+		code, stdout, stderr := call(t, slices.Concat(test.args[:1], []string{"--debug-bind-address", address}, test.args[1:])...)
 		asked := (*queries)[len(*queries)-1]
 		if code != exitFine || !strings.Contains(stdout, test.want) || stderr != "" || asked != test.query {
 			t.Errorf("%q: code %d, asked %s, stderr %q, stdout\n%s\nwant %s and %q", test.args, code, asked, stderr, stdout, test.query, test.want)
@@ -84,7 +84,7 @@ func TestCommandsWithoutAnAnswer(t *testing.T) {
 	busy := serving(t, httpd.Page(func(*http.Request) (any, error) { return nil, os.ErrDeadlineExceeded }))
 	const want = "it answers 503: i/o timeout; run this in the pod"
 	for _, command := range []string{"rank", "status"} {
-		code, stdout, stderr := call(t, command, "--http-bind-address", strings.TrimPrefix(busy, "http://"))
+		code, stdout, stderr := call(t, command, "--debug-bind-address", strings.TrimPrefix(busy, "http://"))
 		if code != exitFault || stdout != "" || !strings.HasPrefix(stderr, "evictd: ") || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: code %d, stdout %q, stderr %q; want 1 and one line with %q", command, code, stdout, stderr, want)
 		}

@@ -18,7 +18,7 @@ func TestRankShowsWhatIsRefusedAndIsRankedAgainFromASnapshot(t *testing.T) {
 	a.Budget("guard", "large")
 	a.Start()
 	a.Press()
-	asking := "--http-bind-address=" + a.Evictd.Address
+	asking := "--debug-bind-address=" + a.Evictd.Address
 	a.Until("evictd says why it does not evict large", func(ctx context.Context) bool {
 		why, _ := evictd(ctx, t, "rank", asking, "--why", a.Namespace+"/large")
 		return strings.Contains(why, "no candidate: BackingOff") && strings.Contains(why, "PodDisruptionBudget guard was BlockedByBudget, until ")

@@ -72,7 +72,7 @@ func (e *evictd) arguments(c *Case, root string) []string {
 	case commandValidate:
 		return append([]string{"config", "validate", e.config}, flags...)
 	case commandRun:
-		where = append(where, "--http-bind-address", "127.0.0.1:0")
+		where = append(where, "--http-bind-address", "127.0.0.1:0", "--debug-bind-address", "127.0.0.1:0") // of one port
 		if !slices.Contains(c.Flags, "--state-dir") { // a start that knows nothing of the time before waits first
 			dir, err := evictdtest.EmptyState(filepath.Dir(root), root)
 			if err != nil {

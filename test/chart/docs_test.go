@@ -49,13 +49,17 @@ func TestInstallPagesKustomizationsBuild(t *testing.T) {
 	}
 }
 
-// docs/security.md has the lines of kustomize that leave out the policy on the evictions of all accounts.
-func TestSecurityPageLeavesThePolicyOut(t *testing.T) {
+// docs/security.md has the lines of kustomize that leave out the policy on the evictions of all accounts, and the
+// values that close /metrics.
+func TestSecurityPageHasItsVariants(t *testing.T) {
 	t.Parallel()
 	page := read(t, "../../docs/security.md")
 	for _, v := range Variants(t) {
 		if _, patches, _ := strings.Cut(v.Kustomization, "\n"); v.Name == withoutTheEvictionsPolicy && !strings.Contains(page, "\n"+patches+"\n") {
 			t.Errorf("docs/security.md lacks\n%s", patches)
+		}
+		if _, values, _ := strings.Cut(v.Values, "\n"); v.Name == "kube-rbac-proxy" && !strings.Contains(page, "\n"+values) {
+			t.Errorf("docs/security.md lacks\n%s", values)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"testing"
@@ -31,6 +32,15 @@ func TestShippedManifestRunsInDryRun(t *testing.T) {
 	s.must(err)
 	if dry, there := families.Sum("evictd_dry_run"); !there || dry != 1 {
 		t.Errorf("evictd_dry_run = %v, %v; the shipped configuration must be a dry run", dry, there)
+	}
+	for address, open := range map[string]bool{"127.0.0.1:9464": true, "127.0.0.2:9464": true, "127.0.0.1:9465": true, "127.0.0.2:9465": false} {
+		connection, fault := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		if (fault == nil) != open {
+			t.Errorf("%s: %v; want an answer: %v, as the document that names pods is for the node alone", address, fault, open)
+		}
+		if fault == nil {
+			s.must(connection.Close())
+		}
 	}
 	for _, page := range []string{"/livez", "/readyz"} {
 		s.until(page+" is in order", func(ctx context.Context) bool {

@@ -120,7 +120,7 @@ func (n *idleNode) start(ctx context.Context, each one) (*daemon, error) {
 	}
 	command := exec.Command(os.Getenv("EVICTD_BIN"), "run", "--config="+config, "--node-name="+nodeName, //nolint:gosec,noctx // the Makefile built it; End ends it
 		"--kubeconfig="+n.cluster.Kubeconfig(), "--kubepods-cgroup="+n.group,
-		"--host-root="+filepath.Join(n.dir, "host"), "--http-bind-address="+address)
+		"--host-root="+filepath.Join(n.dir, "host"), "--http-bind-address="+address, "--debug-bind-address="+address)
 	command.Env = append(os.Environ(), "GOMEMLIMIT=56MiB")
 	process, err := evictdtest.Run(command, address)
 	if err != nil {

@@ -94,8 +94,8 @@ func (n *Node) LastDecisions(ctx context.Context) (json.RawMessage, error) {
 }
 
 // status reads evictd's document.
-func (n *Node) status(ctx context.Context, into any) error {
-	text, _, err := n.Get(ctx, "/debug/status")
+func (*Node) status(ctx context.Context, into any) error {
+	text, _, err := pages.Get(ctx, http.DefaultClient, debugAddress+"/debug/status")
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,11 @@ const Namespace = "evictd"
 // Account is evictd's service account, as the API server names it.
 const Account = "system:serviceaccount:" + Namespace + ":evictd"
 
-// address is where evictd serves on its node, whose network it uses.
-const address = "http://127.0.0.1:9464"
+// Where evictd serves on its node, whose network it uses: what every client may read, and the document.
+const (
+	address      = "http://127.0.0.1:9464"
+	debugAddress = "http://127.0.0.1:9465"
+)
 
 // Files are the files that the Makefile has built.
 type Files struct {

@@ -52,6 +52,8 @@ capabilities:
   value: /host
 - name: EVICTD_HTTP_BIND_ADDRESS
   value: {{ printf "%s:%v" .Values.http.address .Values.http.port | quote }}
+- name: EVICTD_DEBUG_BIND_ADDRESS
+  value: {{ .Values.http.debugAddress | quote }}
 {{- if .Values.state.enabled }}
 - name: EVICTD_STATE_DIR
   value: /var/lib/evictd
