@@ -19,8 +19,10 @@ func versionText() string {
 }
 
 func newVersionCommand() *cobra.Command {
-	return newCommand("version", "Print the version", func(cmd *cobra.Command, _ []string) error {
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText())
-		return err
-	})
+	return newCommand("version", "Print the version", printVersion)
+}
+
+func printVersion(cmd *cobra.Command, _ []string) error {
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText())
+	return err
 }
