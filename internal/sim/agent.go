@@ -42,9 +42,13 @@ func enforced(policy agent.Policy) agent.Policy {
 
 // Options are an agent's of the node, which keeps its state in the file and knows that there was nothing before.
 func (n *Node) Options(policy agent.Policy, f *File) agent.Options {
+	save := func(s any) func() {
+		n.reach("before the state is saved")
+		return f.Save(s)
+	}
 	return agent.Options{
 		Policy: enforced(policy), Sample: n.Sample, Pods: n, Evictor: n, Recorder: recorder{n},
-		Random: func() float64 { return 0 }, Save: f.Save, Remembered: &agent.State{},
+		Random: func() float64 { return 0 }, Save: save, Remembered: &agent.State{},
 		OOMKills: n.oomKills, KubeletGap: func(time.Time) int64 { return n.gap }, Held: n.detailOf, Taints: untainted{},
 		Measure: measure.Options{Cgroups: n, Disk: n.disk, Fault: recorder{n}.Failed},
 	}

@@ -10,9 +10,20 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// Evict implements [execute.Evictor]. The API server deletes what it evicts: the pod terminates, and ends with
-// its memory when its grace period is over.
+// Evict implements [execute.Evictor].
 func (n *Node) Evict(ctx context.Context, r evict.Request) evict.Result {
+	n.reach("before the request is sent")
+	result := n.evict(ctx, r)
+	n.reach("after the API server's answer")
+	if result.Outcome == evict.Deleted {
+		n.reach("after a delete that bypasses a budget")
+	}
+	return result
+}
+
+// evict answers a request. The API server deletes what it evicts: the pod terminates, and ends with its memory when its
+// grace period is over.
+func (n *Node) evict(ctx context.Context, r evict.Request) evict.Result {
 	sent := time.Now()
 	n.mu.Lock()
 	slow := n.slow
@@ -37,7 +48,7 @@ func (n *Node) Evict(ctx context.Context, r evict.Request) evict.Result {
 	result := evict.Result{Outcome: taken(r)}
 	if n.answer != nil {
 		result = n.answer(r)
-	} else if n.pods[r.UID] == nil {
+	} else if pod := n.pods[r.UID]; pod == nil || pod.removed() {
 		result.Outcome = evict.Gone
 	}
 	result.Sent, result.Took = sent, time.Since(sent)
@@ -117,7 +128,7 @@ func (n *Node) Look(_ context.Context, r evict.Request) (evict.Outcome, error) {
 		return evict.Unconfirmed, n.unlooked
 	case n.fate != nil:
 		return n.fate(r)
-	case !there:
+	case !there || pod.removed():
 		return evict.Gone, nil
 	case pod.leaving != nil:
 		return r.Accepted(), nil

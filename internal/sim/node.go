@@ -85,6 +85,15 @@ type Node struct {
 	incidents  []incident.Incident // that have ended
 	stale      int                 // verdicts
 	mayBeStale bool                // some are expected
+
+	reached func(step string) // by the agent, in a tick; without mu
+}
+
+// reach tells that the agent comes to a step.
+func (n *Node) reach(step string) {
+	if n.reached != nil {
+		n.reached(step)
+	}
 }
 
 // Pod is one of a node.
@@ -154,6 +163,8 @@ func (n *Node) changed(name string, change func(*corev1.Pod)) {
 // Sample implements [agent.Options.Sample].
 func (n *Node) Sample(now time.Time) pressure.Sample {
 	time.Sleep(time.Microsecond) // no two samples are of one instant, as on no node
+	n.reach("before a sample")
+	defer n.reach("after a sample")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.samples++
@@ -198,6 +209,7 @@ func (n *Node) kubelets() int64 {
 
 // Collect implements [measure.Cgroups].
 func (n *Node) Collect(into []usage.Pod) ([]usage.Pod, error) {
+	defer n.reach("after the pods' usage is read")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.collects++
@@ -271,17 +283,24 @@ func (n *Node) Stale() error {
 
 // List implements [agent.Pods].
 func (n *Node) List() []*nodepods.Pod {
+	n.reach("before the pods are listed")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	pods := make([]*nodepods.Pod, 0, len(n.pods))
 	for _, p := range n.pods { // in no order, as the store
-		pods = append(pods, p.converted())
+		if n.behind || !p.removed() {
+			pods = append(pods, p.converted())
+		}
 	}
 	if n.hidden != nil {
 		return slices.DeleteFunc(pods, n.hidden)
 	}
 	return pods
 }
+
+// removed reports whether the API server has removed a pod that may still run: one that was deleted with a grace period
+// of 0 is gone there at once.
+func (p *Pod) removed() bool { return p.leaving != nil && *p.leaving.DeletionGracePeriodSeconds == 0 }
 
 // converted returns the pod as the store has it. As in the store, a pod is converted once for each
 // object: who changes a pod that was listed gives it another object (changed).

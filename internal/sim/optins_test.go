@@ -23,6 +23,7 @@ import (
 type fakeTaints struct {
 	takes time.Duration
 	fails error
+	then  func() // once the node has them; nil is nothing
 	mu    sync.Mutex
 	want  taint.Wanted // the last, in words
 	last  string
@@ -55,7 +56,9 @@ func (f *fakeTaints) Settled(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	f.add("settled")
+	if f.add("settled"); f.then != nil {
+		f.then()
+	}
 	return f.fails
 }
 

@@ -20,11 +20,17 @@ func (r recorder) Sample(_ *pressure.Sample, verdict *pressure.Verdict) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.stale++
+	} else if len(verdict.Pressures) > 0 {
+		r.reach("after the judgement")
 	}
 }
 
 // Decision keeps a decision; as the record it keeps a hold that is made again at each tick once in 30 s.
 func (r recorder) Decision(d *decide.Decision) {
+	if d.Verb() == decide.Acted {
+		r.reach("before the decision is recorded")
+		defer r.reach("after the decision is recorded")
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := &r.said[d.Pressure.Threshold.Signal]
@@ -54,6 +60,7 @@ func (r recorder) Incidents(_, ended []incident.Incident) {
 
 // Intent keeps the pod's name.
 func (r recorder) Intent(_ *decide.Decision, a *decide.Attempt) {
+	r.reach("when the intent is recorded")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.intents = append(r.intents, a.Entry.Pod.Name)
@@ -77,7 +84,11 @@ func (r recorder) Failed(source string, _ error) {
 func (recorder) Tick(time.Time, time.Duration) {}
 
 // Ledger keeps nothing.
-func (recorder) Ledger(time.Time, []decide.Victim, int, int) {}
+func (r recorder) Ledger(_ time.Time, bookings []decide.Victim, _, _ int) {
+	if len(bookings) > 0 {
+		r.reach("on the next tick, while the victim is in flight")
+	}
+}
 
 // Acting keeps nothing.
 func (recorder) Acting(acting.State) {}

@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"context"
 	"runtime"
-	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,12 +13,8 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
-	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/usage"
 )
 
 // leaky makes the node one that is short of memory whichever pods are evicted: small pods with one owner each.
@@ -253,186 +249,48 @@ func TestEvictionDoesNotWaitForItsState(t *testing.T) {
 	})
 }
 
-// The steps of a tick at which the agent is killed.
-const (
-	beforeTheSample     = "before the sample"
-	afterTheSample      = "after the sample"
-	afterTheJudgement   = "after the judgement"
-	beforeThePods       = "before the pods are listed"
-	afterTheUsage       = "after the pods' usage is read"
-	beforeTheSecondLook = "before the second look at the node"
-	afterTheSecondLook  = "after the second look at the node"
-	atTheIntent         = "when the intent is recorded"
-	beforeTheRequest    = "before the request is sent"
-	afterTheAnswer      = "after the API server's answer"
-	beforeTheDecision   = "before the decision is recorded"
-	afterTheDecision    = "after the decision is recorded"
-	onTheNextTick       = "on the next tick, while the victim is in flight"
-	// With their own features switched on.
-	afterTheTaint  = "after the node has its taint"
-	afterTheDelete = "after a delete that bypasses a budget"
-)
-
+// killSteps returns the steps of a tick at which the agent is killed. The last two are those of their own features.
 func killSteps() []string {
-	return []string{
-		beforeTheSample, afterTheSample, afterTheJudgement, beforeThePods, afterTheUsage, beforeTheSecondLook,
-		afterTheSecondLook, atTheIntent, beforeTheRequest, afterTheAnswer, beforeTheDecision, afterTheDecision, onTheNextTick,
-		afterTheTaint, afterTheDelete,
-	}
+	return append([]string{
+		"before a sample", "after a sample", "after the judgement", "before the pods are listed", "after the pods' usage is read",
+		"before the second look", "after the second look", "before the state is saved", "when the intent is recorded", "before the request is sent",
+		"after the node has its taint",
+	}, gracelessSteps()...)
 }
 
 // gracelessSteps returns the steps at which a pod with a grace period of 0 may be in flight: the API server no longer
 // lists it.
 func gracelessSteps() []string {
-	return []string{afterTheAnswer, beforeTheDecision, afterTheDecision, onTheNextTick, afterTheDelete}
+	return []string{
+		"after the API server's answer", "before the decision is recorded", "after the decision is recorded",
+		"on the next tick, while the victim is in flight", "after a delete that bypasses a budget",
+	}
 }
 
-// killable is what an agent has of the node, the API server and its state file. It is killed when its step is
-// reached: from then on each goroutine of the agent ends where it touches one of them, and what it was about to do is
-// not done.
-type killable struct {
-	*Node
-	file      *File
+// killer kills an agent when its step is reached: from then on each goroutine of the agent ends where it comes to a
+// step, and what it was about to do is not done.
+type killer struct {
 	step      string
 	killed    atomic.Bool
 	collected bool // this tick has read the pods' usage
 }
 
-// alive ends the goroutine of an agent that was killed.
-func (k *killable) alive() {
+func (k *killer) reach(step string) {
 	if k.killed.Load() {
 		runtime.Goexit()
 	}
-}
-
-// reach kills the agent at its step.
-func (k *killable) reach(step string) {
-	if k.alive(); k.step == step {
+	switch step {
+	case "after the pods' usage is read":
+		k.collected = true
+	case "before a sample", "after a sample":
+		if k.collected {
+			k.collected = step == "before a sample"
+			step = strings.Replace(step, "a sample", "the second look", 1)
+		}
+	}
+	if k.step == step {
 		k.killed.Store(true)
 		runtime.Goexit()
-	}
-}
-
-// Sample reads the node: first in a tick, and once more before a request.
-func (k *killable) Sample(now time.Time) pressure.Sample {
-	before, after := beforeTheSample, afterTheSample
-	if k.collected {
-		before, after = beforeTheSecondLook, afterTheSecondLook
-	}
-	k.collected = false
-	k.reach(before)
-	sample := k.Node.Sample(now)
-	k.reach(after)
-	return sample
-}
-
-func (k *killable) Synced() bool {
-	k.alive()
-	return k.Node.Synced()
-}
-
-// List lists the pods that the API server has: one that was deleted with a grace period of 0 is gone there at once.
-func (k *killable) List() []*nodepods.Pod {
-	k.reach(beforeThePods)
-	return slices.DeleteFunc(k.Node.List(), func(p *nodepods.Pod) bool { return k.removed(p.UID) })
-}
-
-// removed reports whether the API server has removed a pod that still runs.
-func (k *killable) removed(uid string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	pod := k.pods[uid]
-	return pod != nil && pod.leaving != nil && *pod.leaving.DeletionGracePeriodSeconds == 0
-}
-
-func (k *killable) Collect(into []usage.Pod) ([]usage.Pod, error) {
-	k.alive()
-	read, err := k.Node.Collect(into)
-	k.reach(afterTheUsage)
-	k.collected = true
-	return read, err
-}
-
-func (k *killable) Evict(ctx context.Context, r evict.Request) evict.Result {
-	k.reach(beforeTheRequest)
-	result := evict.Result{Outcome: evict.Gone}
-	if !k.removed(r.UID) {
-		result = k.Node.Evict(ctx, r)
-	}
-	k.reach(afterTheAnswer)
-	if result.Outcome == evict.Deleted {
-		k.reach(afterTheDelete)
-	}
-	return result
-}
-
-func (k *killable) Look(ctx context.Context, r evict.Request) (evict.Outcome, error) {
-	if k.alive(); k.removed(r.UID) {
-		return evict.Gone, nil
-	}
-	return k.Node.Look(ctx, r)
-}
-
-func (k *killable) Budget(ctx context.Context, namespace, name string) (evict.Budget, error) {
-	k.alive()
-	return k.Node.Budget(ctx, namespace, name)
-}
-
-// Save writes the state file.
-func (k *killable) Save(s any) func() {
-	k.alive()
-	return k.file.Save(s)
-}
-
-// killableTaints maintain the node's taints.
-type killableTaints struct {
-	agent.Taints
-	*killable
-}
-
-func (t killableTaints) Want(w taint.Wanted) {
-	t.alive()
-	t.Taints.Want(w)
-}
-
-func (t killableTaints) Settled(ctx context.Context) error {
-	t.alive()
-	err := t.Taints.Settled(ctx)
-	t.reach(afterTheTaint)
-	return err
-}
-
-// killableRecorder records what the agent does.
-type killableRecorder struct {
-	recorder
-	of *killable
-}
-
-func (r killableRecorder) Sample(_ *pressure.Sample, verdict *pressure.Verdict) {
-	if len(verdict.Pressures) > 0 {
-		r.of.reach(afterTheJudgement)
-	}
-}
-
-func (r killableRecorder) Intent(d *decide.Decision, a *decide.Attempt) {
-	r.of.reach(atTheIntent)
-	r.recorder.Intent(d, a)
-}
-
-// Decision kills the agent at a decision that has evicted a pod, not at one that has not.
-func (r killableRecorder) Decision(d *decide.Decision) {
-	if d.Verb() == decide.Acted {
-		r.of.reach(beforeTheDecision)
-	}
-	r.recorder.Decision(d)
-	if d.Verb() == decide.Acted {
-		r.of.reach(afterTheDecision)
-	}
-}
-
-func (r killableRecorder) Ledger(_ time.Time, bookings []decide.Victim, _, _ int) {
-	if len(bookings) > 0 {
-		r.of.reach(onTheNextTick)
 	}
 }
 
@@ -462,24 +320,31 @@ func (n *world) killedAt(step string, seconds int64, keeps bool) {
 	n.line(500)
 	n.policy.Pacing.Min = 100 * time.Millisecond
 	switch step { // with its feature
-	case afterTheTaint:
+	case "after the node has its taint":
 		n.policy.TaintNode = true
-	case afterTheDelete:
+	case "after a delete that bypasses a budget":
 		n.policy.BestEffort = true
 		n.refusesByBudget(nil)
 		n.budgets = map[string]evict.Budget{"shop/large": {Desired: 1, Healthy: 1}, "shop/small": {Desired: 1, Healthy: 1}}
 	}
-	taints, first := &fakeTaints{}, &killable{Node: n.Node, file: n.file, step: step}
-	n.runKillable(first, taints, &agent.State{})
-	if !first.killed.Load() {
+	n.option = func(o *agent.Options) {
+		o.Taints = &fakeTaints{then: func() { n.reach("after the node has its taint") }}
+	}
+	k := &killer{step: step}
+	n.reached = k.reach
+	var loop sync.WaitGroup
+	loop.Go(func() { n.watch(2 * time.Minute) })
+	loop.Wait()
+	synctest.Wait()
+	if !k.killed.Load() {
 		n.t.Fatal("the agent did not come to the step")
 	}
-	n.file = n.file.Copy()
+	n.reached = nil
 	remembered := n.kept()
 	if !keeps {
 		remembered = nil
 	}
-	n.runKillable(&killable{Node: n.Node, file: n.file}, taints, remembered)
+	n.watch(2*time.Minute, func(o *agent.Options) { o.Remembered = remembered })
 	for _, pod := range []string{"large", "small"} {
 		if there := n.pod(pod) != nil; there != (pod == "small") {
 			n.t.Errorf("%s is there: %t; want the large pod alone evicted", pod, there)
@@ -488,24 +353,4 @@ func (n *world) killedAt(step string, seconds int64, keeps bool) {
 	if counted := len(n.kept().Cooldown.Accepted) + len(n.inDoubt()); keeps && counted != 1 { // these will count as evictd's
 		n.t.Errorf("%d evictions count against the limits, want the one: %+v", counted, n.kept())
 	}
-}
-
-// runKillable lets an agent run for two minutes, or until it is killed.
-func (n *world) runKillable(k *killable, taints agent.Taints, remembered *agent.State) {
-	n.t.Helper()
-	n.start(func(o *agent.Options) {
-		o.Sample, o.Pods, o.Measure.Cgroups, o.Evictor, o.Save = k.Sample, k, k, k, k.Save
-		o.Recorder, o.Taints, o.Remembered = killableRecorder{recorder{k.Node}, k}, killableTaints{taints, k}, remembered
-	})
-	ctx, stop := context.WithTimeout(n.t.Context(), 2*time.Minute)
-	defer stop()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := n.agent.Run(ctx); err != nil {
-			n.t.Errorf("running: %v", err)
-		}
-	}()
-	<-ended
-	synctest.Wait()
 }
