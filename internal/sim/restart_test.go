@@ -227,24 +227,13 @@ func TestNothingIsSavedWhereNothingChanges(t *testing.T) {
 	})
 }
 
-// slowMemory takes as long as a store waits at most.
-type slowMemory struct{ *File }
-
-func (m slowMemory) Save(s any) func() {
-	return func() {
-		time.Sleep(state.Patience)
-		m.File.Save(s)
-	}
-}
-
-// A state that cannot be written stops no eviction, and neither does none.
+// A state that is written slowly, as long as a store waits at most, stops no eviction.
 func TestEvictionDoesNotWaitForItsState(t *testing.T) {
-	stories(t, map[string]func(n *world) func(any) func(){
-		"slow": func(n *world) func(any) func() { return slowMemory{n.file}.Save },
-		"none": func(*world) func(any) func() { return func(any) func() { return func() {} } },
-	}, func(n *world, _ string, memory func(n *world) func(any) func()) {
+	story(t, func(n *world) {
 		n.runs("greedy 950/100")
-		n.watch(state.Patience+10*time.Millisecond, func(o *agent.Options) { o.Save = memory(n) })
+		n.watch(state.Patience+10*time.Millisecond, func(o *agent.Options) {
+			o.Save = func(any) func() { return func() { time.Sleep(state.Patience) } }
+		})
 		n.evicted("greedy")
 	})
 }
