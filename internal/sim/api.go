@@ -27,19 +27,15 @@ func (n *Node) evict(ctx context.Context, r evict.Request) evict.Result {
 	sent := time.Now()
 	n.mu.Lock()
 	slow := n.slow
-	var intercepted func(context.Context) evict.Result
-	if n.intercepts != nil {
-		intercepted = n.intercepts(r)
+	if r.Name == n.hangs {
+		slow = evict.RequestTimeout
 	}
 	n.mu.Unlock()
-	if intercepted != nil {
-		return intercepted(ctx)
-	}
 	if slow > 0 {
 		select {
 		case <-time.After(slow):
 		case <-ctx.Done():
-			return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Withdrawn: true, Message: context.Cause(ctx).Error(), Sent: sent}
+			return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Withdrawn: true, Stays: true, Message: context.Cause(ctx).Error(), Sent: sent}
 		}
 	}
 	n.mu.Lock()

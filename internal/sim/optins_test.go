@@ -66,9 +66,10 @@ func (f *fakeTaints) Settled(ctx context.Context) error {
 func (n *world) tainted(taints *fakeTaints) {
 	n.policy.TaintNode, n.policy.Transition = true, 20*time.Second
 	n.option = func(o *agent.Options) { o.Taints = taints }
-	n.intercepts = func(r evict.Request) func(context.Context) evict.Result {
-		taints.add("evict " + r.Name)
-		return nil
+	n.reached = func(step string) {
+		if step == "before the request is sent" {
+			taints.add("evict")
+		}
 	}
 }
 
@@ -82,7 +83,7 @@ func TestNodeIsTaintedBeforeTheFirstEvictionAndUntilTheTransitionPeriodHasPassed
 		n.watch(2 * time.Minute)
 		same(t, "the order", []string{
 			"want  keep", "want ", // watched for a transition period
-			"want evictd.dev/memory-pressure", "settled", "evict greedy", "want ",
+			"want evictd.dev/memory-pressure", "settled", "evict", "want ",
 		}, taints.calls)
 		same(t, "notes where there is nothing to say", nil, n.last().Notes)
 	})
@@ -104,7 +105,7 @@ func TestSoftTaintThenHardThenNone(t *testing.T) {
 		const soft = "evictd.dev/memory-pressure:PreferNoSchedule"
 		same(t, "the order", []string{
 			"want  keep", "want ", "want " + soft, "want ",
-			"want " + soft, "want evictd.dev/memory-pressure " + soft, "settled", "evict greedy", "want ",
+			"want " + soft, "want evictd.dev/memory-pressure " + soft, "settled", "evict", "want ",
 		}, taints.calls)
 	})
 }
@@ -135,7 +136,7 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 		n.policy.DryRun, n.policy.Transition = true, 0
 		n.reloads(5*time.Second, func(p *agent.Policy) { p.TaintNode = false })
 		n.watch(10 * time.Second)
-		same(t, "the order", []string{"want evictd.dev/memory-pressure dry run", "settled", "evict greedy"}, taints.calls[:3])
+		same(t, "the order", []string{"want evictd.dev/memory-pressure dry run", "settled", "evict"}, taints.calls[:3])
 		if got := taints.calls[len(taints.calls)-1]; got != "want " {
 			t.Errorf("at the end %q, want nothing wanted", got)
 		}
@@ -145,36 +146,23 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 	})
 }
 
-// fakeActing stands in for the stop object: it says whether the agent acts.
-type fakeActing struct {
-	mu      sync.Mutex
-	state   acting.State
-	changed chan struct{}
-}
-
-// acts makes an agent one that acts, or not, as it is said; at first so.
-func (n *world) acts(s acting.State) *fakeActing {
-	l := &fakeActing{state: s, changed: make(chan struct{}, 1)}
-	n.option = func(o *agent.Options) { o.Acting, o.Policy.Acting = l.changed, l.now }
-	return l
-}
-
-func (l *fakeActing) now() acting.State {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state
-}
-
-func (l *fakeActing) after(d time.Duration, s acting.State) {
-	time.AfterFunc(d, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.state = s
-		select {
-		case l.changed <- struct{}{}:
-		default:
+// acts makes an agent one that acts, or not, as is said; at first so, and later otherwise.
+func (n *world) acts(at acting.State, later map[time.Duration]acting.State) {
+	changed := make(chan struct{}, 1)
+	n.option = func(o *agent.Options) {
+		o.Acting = changed
+		o.Policy.Acting = func() acting.State {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return at
 		}
-	})
+	}
+	for after, next := range later {
+		n.After(after, func() {
+			at = next
+			changed <- struct{}{}
+		})
+	}
 }
 
 func stopped() acting.State { return acting.State{Reason: acting.Stopped, Why: "planted"} }
@@ -185,7 +173,7 @@ func TestStop(t *testing.T) {
 	cases(t, nil, map[string]func(n *world){
 		"keeps the evidence, and its end acts": func(n *world) {
 			n.runs("greedy 950/100")
-			n.acts(stopped()).after(time.Minute, acting.State{})
+			n.acts(stopped(), map[time.Duration]acting.State{time.Minute: {}})
 			n.evicts(59*time.Second, "greedy")
 			n.really()
 			if d := n.decisions[0]; d.DryRunWhy != "planted" || !d.DryRun {
@@ -203,7 +191,7 @@ func TestStop(t *testing.T) {
 			n.slow = 500 * time.Millisecond
 			n.answers(outcomes{"": evict.Denied})
 			n.policy.Pacing = pressure.Pacing{Min: 10 * time.Second, Max: 10 * time.Second}
-			n.acts(acting.State{}).after(700*time.Millisecond, stopped())
+			n.acts(acting.State{}, map[time.Duration]acting.State{700 * time.Millisecond: stopped()})
 			n.watch(1200 * time.Millisecond)
 			n.really("a", "b")
 		},
@@ -211,9 +199,7 @@ func TestStop(t *testing.T) {
 			n.runs("greedy 950/100")
 			n.policy.Thresholds = nil
 			n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.1), false, 30*time.Second)
-			l := n.acts(acting.State{})
-			l.after(10*time.Second, stopped())
-			l.after(20*time.Second, acting.State{})
+			n.acts(acting.State{}, map[time.Duration]acting.State{10 * time.Second: stopped(), 20 * time.Second: {}})
 			n.watch(33 * time.Second)
 			n.really("greedy")
 		},
@@ -221,7 +207,8 @@ func TestStop(t *testing.T) {
 		"that is not known keeps the taints": func(n *world) {
 			taints := &fakeTaints{}
 			n.policy.TaintNode = true
-			n.acts(acting.State{Reason: acting.StopUnknown, Why: "planted"}).after(5*time.Second, stopped())
+			unknown := acting.State{Reason: acting.StopUnknown, Why: "planted"}
+			n.acts(unknown, map[time.Duration]acting.State{5 * time.Second: stopped()})
 			n.start(func(o *agent.Options) { o.Taints = taints })
 			if n.on(4 * time.Second); taints.want != (taint.Wanted{Keep: true}) {
 				n.t.Errorf("%+v", taints.want)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -323,18 +322,14 @@ func TestFaultVictimSeenToLeaveBeforeItsAnswer(t *testing.T) {
 	each(t, []bool{true, false}, func(n *world, isLost bool) {
 		n.runs("greedy 950/100")
 		n.ends = 20 * time.Second
-		n.intercepts = func(r evict.Request) func(context.Context) evict.Result {
-			n.evictions, n.intercepts = append(n.evictions, r), nil
-			n.terminate(r.UID)
-			return func(context.Context) evict.Result {
-				result := evict.Result{Outcome: evict.Evicted}
-				if isLost {
-					result = lost(r)
-				}
-				result.Sent = time.Now()
-				time.Sleep(500 * time.Millisecond)
-				return result
+		n.slow = 500 * time.Millisecond
+		n.reached = func(step string) {
+			if step == "before the request is sent" {
+				n.After(0, func() { n.terminate("uid-greedy") })
 			}
+		}
+		if isLost {
+			n.answer = lost
 		}
 		n.evicts(5*time.Second, "greedy")
 		if d := n.acted()[0]; d.Victim().Result.Outcome != evict.Evicted ||
@@ -495,16 +490,9 @@ func TestFaultHangingSoftRequestIsWithdrawn(t *testing.T) {
 	})
 }
 
-// webhook hangs for the eviction of a pod, on a node under soft disk pressure, which is under hard memory pressure after
-// two seconds. Large holds the most of both.
-type webhook struct {
-	*world
-	hangs string        // the pod's name; "" for none
-	late  time.Duration // when such a request is carried out all the same; 0: never
-}
-
-func webhookHangs(n *world) *webhook {
-	h := &webhook{world: n, hangs: "large"}
+// webhookHangs is a node under soft disk pressure, which is under hard memory pressure after two seconds. Large holds the
+// most of both, and a webhook hangs for its eviction.
+func (n *world) webhookHangs() {
 	n.runs("large 300/10", "next 290/10", "small 100/10")
 	n.ends = 20 * time.Second
 	n.After(2*time.Second, func() { n.host = 230 * Mebi })
@@ -514,91 +502,72 @@ func webhookHangs(n *world) *webhook {
 	}
 	n.policy.HardGrace, n.policy.Thresholds = 3, HardPolicy().Thresholds
 	n.threshold(pressure.NodeFSAvailable, pressure.Absolute(100), false)
-	n.intercepts = h.hang
-	return h
-}
-
-// hang lets a request hang until it is given up, or withdrawn.
-func (h *webhook) hang(r evict.Request) func(context.Context) evict.Result {
-	if r.Name != h.hangs {
-		return nil
-	}
-	if h.late > 0 {
-		h.After(h.late, func() { h.terminate(r.UID) })
-	}
-	return func(ctx context.Context) evict.Result {
-		result := evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Stays: true, Sent: time.Now()}
-		select {
-		case <-time.After(evict.RequestTimeout):
-		case <-ctx.Done():
-			result.Withdrawn, result.Message = true, context.Cause(ctx).Error()
-		}
-		return result
-	}
+	n.hangs = "large"
+	n.only("large", func(_ int, r evict.Request) evict.Result { return stays(r) })
 }
 
 // evictsAtOnce fails the test unless the first pod that was evicted since a time is that one, soon after.
-func (h *webhook) evictsAtOnce(since time.Duration, want string, within time.Duration) {
-	h.t.Helper()
-	for _, d := range h.decided(func(d *decide.Decision) bool { return d.Victim() != nil }) {
-		if v := d.Victim(); v.Result.Sent.Sub(h.began) >= since {
-			if after := v.Result.Sent.Sub(h.began); v.Entry.Pod.Name != want || after-since > within {
-				h.t.Errorf("the victim is %q after %v, want %s at once; holds: %v", v.Entry.Pod.Name, after, want, h.Holds())
+func (n *world) evictsAtOnce(since time.Duration, want string, within time.Duration) {
+	n.t.Helper()
+	for _, d := range n.decided(func(d *decide.Decision) bool { return d.Victim() != nil }) {
+		if v := d.Victim(); v.Result.Sent.Sub(n.began) >= since {
+			if after := v.Result.Sent.Sub(n.began); v.Entry.Pod.Name != want || after-since > within {
+				n.t.Errorf("the victim is %q after %v, want %s at once; holds: %v", v.Entry.Pod.Name, after, want, n.Holds())
 			}
 			return
 		}
 	}
-	h.t.Errorf("no victim, want %s; holds: %v", want, h.Holds())
+	n.t.Errorf("no victim, want %s; holds: %v", want, n.Holds())
 }
 
 // A soft request for a disk hangs in a webhook, and is withdrawn because the hard threshold of memory is met.
 // Its outcome is unknown: that holds decisions about the disk, and none about memory.
 func TestFaultDoubtAboutADiskHoldsUpNoMemoryEviction(t *testing.T) {
 	const met, again = 1900 * time.Millisecond, 20300 * time.Millisecond
-	unfit := func(h *webhook, names ...string) {
+	unfit := func(n *world, names ...string) {
 		for _, name := range names {
-			h.After(met, func() { h.changed(name, bare) })
+			n.After(met, func() { n.changed(name, bare) })
 		}
 	}
 	type variant struct {
-		setUp  func(*webhook)
+		setUp  func(*world)
 		from   time.Duration
 		want   string
 		within time.Duration
 	}
 	const soon = 2 * time.Second
 	stories(t, map[string]variant{
-		"its pod uses the most memory, too": {func(*webhook) {}, 0, "next", 2 * soon},
-		"its pod uses less memory":          {func(h *webhook) { h.pod("next").memory = 310 * Mebi }, 0, "next", 2 * soon},
-		"its pod is no candidate any more":  {func(h *webhook) { unfit(h, "large") }, 0, "next", 2 * soon},
-		"it cannot be read again":           {func(h *webhook) { h.unlooked = errPlanted() }, 0, "next", 2 * soon},
+		"its pod uses the most memory, too": {func(*world) {}, 0, "next", 2 * soon},
+		"its pod uses less memory":          {func(n *world) { n.pod("next").memory = 310 * Mebi }, 0, "next", 2 * soon},
+		"its pod is no candidate any more":  {func(n *world) { unfit(n, "large") }, 0, "next", 2 * soon},
+		"it cannot be read again":           {func(n *world) { n.unlooked = errPlanted() }, 0, "next", 2 * soon},
 		// The decisions about the disk wait for the request in doubt, again and again. A memory shortage that comes later
 		// does not wait with them.
-		"memory is short later": {func(h *webhook) {
-			unfit(h, "large")
-			h.ends = time.Second // the first victim's
-			h.takes(again, 290)
+		"memory is short later": {func(n *world) {
+			unfit(n, "large")
+			n.ends = time.Second // the first victim's
+			n.takes(again, 290)
 		}, again, "small", soon},
 		// A soft plan begins while a hard pressure is held. Once that is no longer held, the plan is canceled.
-		"the pods' use could not be read": {func(h *webhook) {
-			h.host, h.unread = 230*Mebi, errPlanted()
-			h.After(3*time.Second, func() { h.unread = nil })
+		"the pods' use could not be read": {func(n *world) {
+			n.host, n.unread = 230*Mebi, errPlanted()
+			n.After(3*time.Second, func() { n.unread = nil })
 		}, 3 * time.Second, "next", soon},
-		"what was in flight sufficed": {func(h *webhook) {
-			h.stubborn = true
-			h.After(10*time.Second, func() { h.host = 550 * Mebi })
+		"what was in flight sufficed": {func(n *world) {
+			n.stubborn = true
+			n.After(10*time.Second, func() { n.host = 550 * Mebi })
 		}, 10 * time.Second, "small", soon},
 		// It is evicted because of memory, too, and counts once.
-		"there is no other candidate": {func(h *webhook) {
-			unfit(h, "next", "small")
-			h.ends = 0
-			h.After(met, func() { h.hangs = "" })
+		"there is no other candidate": {func(n *world) {
+			unfit(n, "next", "small")
+			n.ends = 0
+			n.After(met, func() { n.hangs, n.answer = "", nil })
 		}, 0, "large", 2 * soon},
 	}, func(n *world, _ string, c variant) {
-		h := webhookHangs(n)
-		c.setUp(h)
+		n.webhookHangs()
+		c.setUp(n)
 		n.watch(30 * time.Second)
-		if h.evictsAtOnce(c.from, c.want, c.within); c.want == "large" {
+		if n.evictsAtOnce(c.from, c.want, c.within); c.want == "large" {
 			n.counts(1)
 			same(n.t, "in doubt", nil, n.inDoubt())
 		}
@@ -609,8 +578,9 @@ func TestFaultDoubtAboutADiskHoldsUpNoMemoryEviction(t *testing.T) {
 // counts, and no other pod is evicted.
 func TestDoubtAboutADiskThatWasCarriedOutCountsForMemory(t *testing.T) {
 	story(t, func(n *world) {
-		h := webhookHangs(n)
-		h.behind, h.late = true, 1990*time.Millisecond
+		n.webhookHangs()
+		n.behind = true
+		n.After(1990*time.Millisecond, func() { n.terminate("uid-large") })
 		n.evicts(20 * time.Second)
 		if d := n.acted()[0]; d.Pressure.Threshold.Signal != pressure.NodeFSAvailable ||
 			d.Victim().Entry.Pod.Name != "large" {
