@@ -42,14 +42,6 @@ func TestEachHoldIsNamed(t *testing.T) {
 			n.unsynced = true
 			n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false)
 		},
-		decide.HoldUsageUnknown: func(n *world) { n.unread = errPlanted() },
-		decide.HoldNoCandidates: func(n *world) { n.changed("greedy", bare) },
-		decide.HoldReclaimInProgress: func(n *world) {
-			n.runs("leaving 110/0")
-			n.host = 30 * Mebi // nothing is available, a tenth is wanted
-			n.stubborn = true
-			n.terminate("uid-leaving")
-		},
 		decide.HoldRecovered: func(n *world) { // on the second look
 			n.sampled = func(s *pressure.Sample) {
 				if n.samples%2 == 0 {
@@ -236,17 +228,6 @@ func TestReadyFollowsTheSamples(t *testing.T) {
 				t.Errorf("step %d: ready: %v; want %v", i, n.agent.Ready(), step.ready)
 			}
 		}
-	})
-}
-
-func TestReloadPutsThePolicyInForce(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("greedy 850/100") // 150 available: calm at a tenth
-		n.start()
-		n.reloads(10*time.Second, func(p *agent.Policy) {
-			p.Thresholds = []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.2), Hard: true}}
-		})
-		n.goesOn(11*time.Second, "greedy")
 	})
 }
 
