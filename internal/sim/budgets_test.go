@@ -167,32 +167,21 @@ func TestBestEffortForADisk(t *testing.T) {
 
 // The delete is a victim like any other: its record, its booking and its limits.
 func TestBestEffortBooksItsVictim(t *testing.T) {
-	type variant struct {
-		dryRun bool
-		limit  int32
-		hold   decide.Hold
-	}
-	stories(t, map[string]variant{
-		"it counts against the limit":              {false, 1, decide.HoldLimitReached},
-		"it counts against the limit in a dry run": {true, 1, decide.HoldLimitReached},
-		"it is relied on":                          {false, 0, decide.HoldReclaimInProgress},
-	}, func(n *world, _ string, c variant) {
+	each(t, []bool{false, true}, func(n *world, dryRun bool) {
 		n.nodeWithBudgets()
 		n.ends = 20 * time.Second
-		n.policy.DryRun, n.policy.HardGrace = c.dryRun, 7
-		n.limit(c.limit, 0)
+		n.policy.DryRun, n.policy.HardGrace = dryRun, 7
+		n.limit(1, 0)
 		n.watch(15 * time.Second)
 		n.sent("evict alone", "evict oneof3", "delete oneof3")
-		if r := n.evictions[2]; r.UID != "uid-oneof3" || r.GraceSeconds == nil || *r.GraceSeconds != 7 ||
-			r.DryRun != c.dryRun {
+		if r := n.evictions[2]; r.UID != "uid-oneof3" || r.GraceSeconds == nil || *r.GraceSeconds != 7 || r.DryRun != dryRun {
 			n.t.Errorf("the delete %+v", r)
 		}
-		d := n.acted()[0]
-		if bypassed := d.Victim().Bypassed; bypassed == nil ||
-			*bypassed != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
-			n.t.Errorf("the record %+v", d)
+		if b := n.acted()[0].Victim().Bypassed; b == nil || *b != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
+			n.t.Errorf("the budget on record is %+v", b)
 		}
-		n.held(c.hold)
+		n.held(decide.HoldLimitReached)
+		n.follows("oneof3", "memory.available")
 	})
 }
 

@@ -636,6 +636,11 @@ func TestFirstCandidateIsWarned(t *testing.T) {
 			n.takes(5*time.Second, -200)
 			n.takes(10*time.Second, 200)
 		}, []string{"first 30s", "first 30s"}},
+		"of a disk, once that is measured": {func(n *world) {
+			n.pods = map[string]*Pod{}
+			n.largeAndSmall(nodefs, always(50))
+			n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, softGrace
+		}, []string{"large 30s"}},
 	}, func(n *world, _ string, c variant) {
 		n.runs("first 200/0", "second 100/0")
 		n.host = 550 * Mebi // 150 are available
@@ -653,16 +658,6 @@ func TestFirstCandidateIsWarned(t *testing.T) {
 		if len(c.want) == 1 && !slices.Equal(n.warned, c.want) {
 			n.t.Errorf("warned after a restart: %v", n.warned)
 		}
-	})
-}
-
-// The pods' disk use is measured before one of them is warned.
-func TestFirstCandidateOfADiskIsWarned(t *testing.T) {
-	story(t, func(n *world) {
-		n.largeAndSmall(nodefs, always(50))
-		n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, softGrace
-		n.watch(softGrace - time.Second)
-		same(t, "warned", []string{"large 30s"}, n.warned)
 	})
 }
 
