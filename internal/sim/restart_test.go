@@ -26,17 +26,25 @@ func (n *world) leaky(names ...string) {
 	n.host = 980 * Mebi
 }
 
-// An agent that is killed under pressure, again and again, evicts no more in a minute than one that is not.
+// An agent that is killed under pressure, again and again, evicts no more in a minute than one that is not. The incident
+// goes on: its victims before and after have one ID.
 func TestFaultRestartBeginsNoFreshMinute(t *testing.T) {
 	story(t, func(n *world) {
 		n.leaky("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 		n.limit(3, 0)
-		n.live(20 * time.Second)
-		for range 4 {
+		for range 8 {
 			n.live(5 * time.Second)
 		}
 		n.evicted("a", "b", "c")
 		n.says(decide.HoldLimitReached, "evictionsPerMinute")
+		n.live(time.Minute)
+		open := n.kept().Incidents
+		if len(open) != 1 || len(open[0].Victims) != len(n.Victims()) || len(open[0].Victims) < 6 {
+			t.Fatalf("open at the end: %+v, want one incident with all victims", open)
+		}
+		if others := n.decided(func(d *decide.Decision) bool { return d.Incident != open[0].ID }); len(others) > 0 {
+			t.Errorf("a decision of incident %q, want all in one", others[0].Incident)
+		}
 	})
 }
 
@@ -134,24 +142,6 @@ func TestInvariant09OwnVictimStaysOwn(t *testing.T) {
 		n.live(20 * time.Second)
 		n.live(decide.HardPatience)
 		same(t, "requests", []asked{{"patient", -1}, {"patient", 10}}, n.graces())
-	})
-}
-
-// An incident continues after a restart: its victims before and after have one ID.
-func TestIncidentGoesOnAfterARestart(t *testing.T) {
-	story(t, func(n *world) {
-		n.leaky("a", "b")
-		n.limit(1, 0)
-		n.live(5 * time.Second)
-		n.live(2 * time.Minute)
-		for _, d := range n.acted() {
-			if d.Incident != n.decisions[0].Incident || d.Incident == "" {
-				t.Errorf("a victim of incident %q, want all in one", d.Incident)
-			}
-		}
-		if open := n.kept().Incidents; len(open) != 1 || len(open[0].Victims) != 2 {
-			t.Errorf("open at the end: %+v, want one incident with both victims", open)
-		}
 	})
 }
 
