@@ -74,6 +74,7 @@ func TestStallTakesPodsInTheirOrder(t *testing.T) {
 	})
 }
 
+// Nor is a pod warned of it, while a grace period runs.
 func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 	const ms, own = time.Millisecond, decide.HoldStalledWithinOwnLimits
 	greedy := []string{"greedy"}
@@ -95,33 +96,23 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 	}, func(n *world, _ string, c variant) {
 		n.ends, n.noPodStalls, n.unstalled = time.Hour, c.v1, c.fault
 		n.runs("greedy 500/100", "bound 300/300", "other 300/300")
-		n.stalls(new(0.3), 10*time.Second, func() {
+		n.stalls(new(0.3), 20*time.Second, func() {
 			n.pod("bound").limitHits += c.hits
 			n.pod("bound").waited += c.bound
 			n.pod("other").waited += c.other
 		})
+		n.threshold(pressure.MemoryStall, pressure.Fraction(0.9), false, softGrace)
+		hard := n.policy.Thresholds
+		n.policy.Thresholds = hard[1:]
+		if n.watch(10 * time.Second); (len(n.warned) > 0) != (c.want != nil) {
+			n.t.Errorf("warned: %v", n.warned)
+		}
+		n.policy.Thresholds = hard[:1]
 		if n.evicts(10*time.Second, c.want...); c.hold == "" {
 			return
 		}
 		if d := n.says(c.hold); c.hold == own && !strings.Contains(d.Detail, "shop/bound") {
 			n.t.Errorf("detail %q does not say which pod", d.Detail)
-		}
-	})
-}
-
-// While a grace period runs, no pod is warned of a stall that the end of another pod would not relieve.
-func TestStallWithinOwnLimitsWarnsNobody(t *testing.T) {
-	stories(t, map[time.Duration]bool{0: false, 20 * time.Millisecond: true}, func(n *world, other time.Duration, want bool) {
-		n.runs("greedy 500/100", "bound 300/300", "other 300/300")
-		n.stalls(new(0.3), 10*time.Second, func() {
-			n.pod("bound").limitHits += 5
-			n.pod("bound").waited += 90 * time.Millisecond
-			n.pod("other").waited += other
-		})
-		n.policy.Thresholds[0].Hard, n.policy.Thresholds[0].Grace = false, softGrace
-		n.evicts(10 * time.Second)
-		if got := len(n.warned) == 1 && strings.HasPrefix(n.warned[0], "greedy "); got != want {
-			n.t.Errorf("warned: %v", n.warned)
 		}
 	})
 }
