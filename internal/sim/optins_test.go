@@ -73,23 +73,7 @@ func (n *world) tainted(taints *fakeTaints) {
 	}
 }
 
-func TestNodeIsTaintedBeforeTheFirstEvictionAndUntilTheTransitionPeriodHasPassed(t *testing.T) {
-	story(t, func(n *world) {
-		taints := &fakeTaints{takes: 300 * time.Millisecond}
-		n.tainted(taints)
-		n.runs("greedy 500/100")
-		n.After(30*time.Second, func() { n.host = 450 * Mebi })
-		n.After(50*time.Second, func() { n.host = 0 })
-		n.watch(2 * time.Minute)
-		same(t, "the order", []string{
-			"want  keep", "want ", // watched for a transition period
-			"want evictd.dev/memory-pressure", "settled", "evict", "want ",
-		}, taints.calls)
-		same(t, "notes where there is nothing to say", nil, n.last().Notes)
-	})
-}
-
-// From the soft line on the scheduler is asked to prefer other nodes; once the grace period is over, and before the first
+// The node is tainted before the first eviction, and until the transition period has passed: from the soft line on the scheduler is asked to prefer other nodes; once the grace period is over, and before the first
 // eviction, it is told to. Both taints go after a transition period.
 func TestSoftTaintThenHardThenNone(t *testing.T) {
 	story(t, func(n *world) {
@@ -104,9 +88,11 @@ func TestSoftTaintThenHardThenNone(t *testing.T) {
 		n.watch(2 * time.Minute)
 		const soft = "evictd.dev/memory-pressure:PreferNoSchedule"
 		same(t, "the order", []string{
-			"want  keep", "want ", "want " + soft, "want ",
+			"want  keep", "want ", // watched for a transition period
+			"want " + soft, "want ",
 			"want " + soft, "want evictd.dev/memory-pressure " + soft, "settled", "evict", "want ",
 		}, taints.calls)
+		same(t, "notes where there is nothing to say", nil, n.last().Notes)
 	})
 }
 
