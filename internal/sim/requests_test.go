@@ -437,7 +437,6 @@ func TestPlanEndsWhenEnoughBeginsToLeave(t *testing.T) {
 		victims []string
 	}
 	stories(t, map[string]variant{
-		"a pod that suffices":        {280, 2 * time.Second, []string{"guarded"}},
 		"a moment before the answer": {280, 9*time.Second + 500*time.Millisecond, []string{"guarded"}},
 		"a pod that is too small":    {20, 2 * time.Second, []string{"guarded", "next"}},
 	}, func(n *world, _ string, c variant) {

@@ -149,12 +149,6 @@ func TestCandidatesThatWouldHelpOnDisk(t *testing.T) {
 			nodefs, onDisk(20, 90, 90, 90), onDisk(29, 90, 90, 90), 100, nil, "return 49 of the 50 that are needed: look at images, hostPath",
 		},
 		"bytes that suffice": {nodefs, onDisk(20, 0, 0, 0), onDisk(30, 0, 0, 0), 100, []string{"b", "a"}, ""},
-		"inodes": {
-			pressure.NodeFSInodesFree, onDisk(90, 20, 90, 90), onDisk(90, 29, 90, 90), 100, nil, "return 49 inodes of the 50 inodes",
-		},
-		"of images": {
-			pressure.ImageFSAvailable, onDisk(90, 90, 20, 90), onDisk(90, 90, 29, 90), 100, nil, "return 49 of the 50",
-		},
 		"of layers": {
 			pressure.ContainerFSInodesFree, onDisk(90, 90, 90, 20), onDisk(90, 90, 90, 29), 100, nil, "return 49 inodes",
 		},
