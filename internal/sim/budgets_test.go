@@ -315,24 +315,7 @@ func TestBestEffortBesidePodsWithinRequests(t *testing.T) {
 // alike gives a pod the labels of an application.
 func alike(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} }
 
-// manyOfOneBudget are thirty ready pods, of which a budget keeps each, and one small pod of another that it does not,
-// of a node that is short of memory.
-func (n *world) manyOfOneBudget() {
-	n.memory(10000)
-	for i := range 30 {
-		n.Run(fmt.Sprintf("web%02d", i), int64(299-i), 10, alike)
-	}
-	n.runs("free 200/10")
-	n.host = 9100*Mebi - 30*285*Mebi - 200*Mebi
-	n.answer = func(r evict.Request) evict.Result {
-		if !strings.HasPrefix(r.Name, "web") {
-			return evict.Result{Outcome: evict.Evicted}
-		}
-		return evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}
-	}
-}
-
-// Pods that the budget allows to be evicted are tried: pods that are not ready, and pods that it does not select.
+// A budget keeps thirty ready pods, and none but a small one beside them. Pods that it allows to be evicted are tried: pods that are not ready, and pods that it does not select.
 func TestOnePodIsTriedForAllThatABudgetBlocks(t *testing.T) {
 	stories(t, map[string]func(*corev1.Pod){
 		"none is allowed": nil,
@@ -343,7 +326,18 @@ func TestOnePodIsTriedForAllThatABudgetBlocks(t *testing.T) {
 		},
 		"another namespace": func(p *corev1.Pod) { p.Namespace = "office" },
 	}, func(n *world, _ string, other func(*corev1.Pod)) {
-		n.manyOfOneBudget()
+		n.memory(10000)
+		for i := range 30 {
+			n.Run(fmt.Sprintf("web%02d", i), int64(299-i), 10, alike)
+		}
+		n.runs("free 200/10")
+		n.host = 9100*Mebi - 30*285*Mebi - 200*Mebi
+		n.answer = func(r evict.Request) evict.Result {
+			if !strings.HasPrefix(r.Name, "web") {
+				return evict.Result{Outcome: evict.Evicted}
+			}
+			return evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}
+		}
 		if other != nil {
 			n.Run("other", 250, 10, alike, other)
 			n.host -= 250 * Mebi

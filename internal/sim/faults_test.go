@@ -392,10 +392,7 @@ func TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState(t *testing.T) {
 				byKubelet(p)
 				p.UID = types.UID(fmt.Sprintf("%s-%0240d", p.UID, 0))
 				p.CreationTimestamp = metav1.NewTime(n.began.Add(-time.Hour))
-				p.Status.Conditions = []corev1.PodCondition{{
-					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet,
-					LastTransitionTime: metav1.NewTime(at),
-				}}
+				p.Status.Conditions[1].LastTransitionTime = metav1.NewTime(at)
 			}
 		}
 		for i := range old {
