@@ -42,10 +42,11 @@ func (n *world) really(names ...string) {
 	same(n.t, "evicted", names, namesOf(n.Node, func(r evict.Request) bool { return !r.DryRun }))
 }
 
-// spares fails the test where an eviction of the pod was requested: two would be in flight for one deficit.
-func (n *world) spares(name string) {
+// spares runs a new agent for a while, and fails the test where an eviction of the pod was requested: two would be in
+// flight for one deficit.
+func (n *world) spares(name string, during time.Duration) {
 	n.t.Helper()
-	if slices.Contains(n.Victims(), name) {
+	if n.watch(during); slices.Contains(n.Victims(), name) {
 		n.t.Errorf("evicted %v, want none of %s", n.Victims(), name)
 	}
 }

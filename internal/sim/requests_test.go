@@ -126,6 +126,7 @@ func TestRequestInDoubtThatTheWatchResolvesWithinATick(t *testing.T) {
 // A request may be carried out after the pod was read and was still running: no other pod is evicted until the
 // API server has given the request up, whatever the ranking says by then.
 func TestRequestInDoubtThatIsCarriedOutLate(t *testing.T) {
+	grows := func(n *world) { n.pod("other").memory += 20 * Mebi }
 	cases(t, func(n *world) {
 		n.ends = 20 * time.Second
 		n.runs("greedy 460/100", "other 450/100")
@@ -139,31 +140,37 @@ func TestRequestInDoubtThatIsCarriedOutLate(t *testing.T) {
 		})
 	}, map[string]func(n *world){
 		"another comes first": func(n *world) {
-			n.After(500*time.Millisecond, func() { n.pod("other").memory += 20 * Mebi })
-			n.watch(10 * time.Second)
-			n.spares("other")
+			n.After(500*time.Millisecond, func() { grows(n) })
+			n.spares("other", 10*time.Second)
 		},
 		"the pod is protected": func(n *world) {
 			n.After(500*time.Millisecond, func() { n.changed("greedy", bare) })
-			n.watch(10 * time.Second)
-			n.spares("other")
+			n.spares("other", 10*time.Second)
 		},
 		"a pause": func(n *world) {
 			n.After(500*time.Millisecond, func() {
-				n.pod("other").memory += 20 * Mebi
+				grows(n)
 				n.host -= 300 * Mebi
 				n.takes(time.Second, 300)
 			})
-			n.watch(10 * time.Second)
-			n.spares("other")
+			n.spares("other", 10*time.Second)
 		},
 		// Each request that is sent again may be carried out for as long as the first: the others are kept from the
 		// last one on. A load balancer fails over for 32 s, and the API server carries the last request out 15 s later.
 		"each request is lost": func(n *world) {
 			n.only("greedy", func(_ int, r evict.Request) evict.Result { return stays(r) })
 			n.After(51*time.Second, func() { n.terminate("uid-greedy") })
-			n.watch(time.Minute)
-			n.spares("other")
+			n.spares("other", time.Minute)
+		},
+		// A pod whose requests are all lost does not stop evictions: it is retried for evict.RequestTimeout, and once
+		// the last request cannot be carried out any more, the ranking decides.
+		"none is carried out": func(n *world) {
+			n.only("greedy", func(_ int, r evict.Request) evict.Result { return lost(r) })
+			n.After(500*time.Millisecond, func() { grows(n) })
+			n.spares("other", evict.RequestTimeout-time.Second)
+			if n.on(evict.RequestTimeout + 11*time.Second); !slices.Contains(n.Victims(), "other") {
+				n.t.Errorf("evicted %v, want the other", n.Victims())
+			}
 		},
 	})
 }
@@ -182,58 +189,49 @@ func TestFaultARefusedRetryEndsNoDoubt(t *testing.T) {
 			n.After(10*time.Second, func() { n.terminate(r.UID) })
 			return stays(r)
 		})
-		n.watch(40 * time.Second)
-		n.spares("other")
-	})
-}
-
-// A pod whose requests are all lost does not stop evictions: it is retried for evict.RequestTimeout, and once
-// the last request cannot be carried out any more, the ranking decides.
-func TestRequestInDoubtHoldsTheOthersForABoundedTime(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("odd 460/100", "other 450/100")
-		n.host = 30 * Mebi
-		n.After(500*time.Millisecond, func() { n.pod("other").memory += 20 * Mebi })
-		n.only("odd", func(_ int, r evict.Request) evict.Result { return lost(r) })
-		n.watch(evict.RequestTimeout - time.Second)
-		n.spares("other")
-		if n.on(evict.RequestTimeout + 11*time.Second); !slices.Contains(n.Victims(), "other") {
-			t.Errorf("evicted %v, want the other", n.Victims())
-		}
+		n.spares("other", 40*time.Second)
 	})
 }
 
 // What ends a plan while the answer to its first request is awaited: the second is not sent, and the record
-// says why.
+// says why. Guards invariant 4: what begins to leave meanwhile is relied on too.
 func TestPlanEnds(t *testing.T) {
 	const unread = "could not be read"
+	guarded := []string{"guarded"}
 	type variant struct {
 		happens func(n *world)
+		want    []string
 		says    string
 	}
 	stories(t, map[string]variant{
 		"the node recovers": {
-			func(n *world) { n.After(time.Second, func() { n.capacity *= 2 }) }, "recovered meanwhile",
+			func(n *world) { n.After(time.Second, func() { n.capacity *= 2 }) }, guarded, "recovered meanwhile",
 		},
 		"the configuration changes": {func(n *world) {
 			n.reloads(time.Second, func(p *agent.Policy) { p.DryRun = true })
-		}, "the configuration changed"},
+		}, guarded, "the configuration changed"},
 		"its pod terminates, and that suffices": {func(n *world) {
-			n.ends = time.Minute
 			n.After(time.Second, func() { n.terminate("uid-guarded") })
-		}, "1 victims in flight should free"},
-		"memory cannot be read": {func(n *world) { n.sampled = n.blindAfter(pressure.MemoryAvailable, 10) }, unread},
+		}, guarded, "1 victims in flight should free"},
+		"another does, a moment before the answer": {func(n *world) {
+			n.After(4500*time.Millisecond, func() { n.terminate("uid-free") })
+		}, guarded, "1 victims in flight should free"},
+		"what terminates is too small": {func(n *world) {
+			n.runs("small 20/0")
+			n.After(time.Second, func() { n.terminate("uid-small") })
+		}, []string{"guarded", "free", "guarded"}, ""}, // once its back-off is over
+		"memory cannot be read": {func(n *world) { n.sampled = n.blindAfter(pressure.MemoryAvailable, 10) }, guarded, unread},
 		"another signal of memory cannot be read": {func(n *world) {
 			n.threshold(pressure.AllocatableMemoryAvailable, pressure.Absolute(1), true)
 			n.sampled = n.blindAfter(pressure.AllocatableMemoryAvailable, 10)
-		}, unread},
+		}, guarded, unread},
 	}, func(n *world, _ string, c variant) {
 		n.runs("guarded 500/100", "free 450/100")
-		n.slow = 5 * time.Second
+		n.slow, n.ends = 5*time.Second, time.Minute
 		n.answers(outcomes{"": evict.BlockedByBudget})
 		c.happens(n)
 		n.watch(20 * time.Second)
-		if n.really("guarded"); !strings.Contains(n.decisions[0].Detail, c.says) {
+		if n.really(c.want...); !strings.Contains(n.decisions[0].Detail, c.says) {
 			n.t.Errorf("the record does not say why the plan ended: %+v", n.decisions)
 		}
 	})
@@ -427,28 +425,6 @@ func (n *world) slowRefusals() {
 	n.runs("guarded 300/10", "next 290/10", "small 280/10")
 	n.host, n.slow, n.ends = 60*Mebi, 10*time.Second, 25*time.Second
 	n.answers(outcomes{"guarded": evict.Denied})
-}
-
-// Guards invariant 4: what begins to leave while a request is under way is relied on too.
-func TestPlanEndsWhenEnoughBeginsToLeave(t *testing.T) {
-	type variant struct {
-		holds   int64
-		leaves  time.Duration
-		victims []string
-	}
-	stories(t, map[string]variant{
-		"a moment before the answer": {280, 9*time.Second + 500*time.Millisecond, []string{"guarded"}},
-		"a pod that is too small":    {20, 2 * time.Second, []string{"guarded", "next"}},
-	}, func(n *world, _ string, c variant) {
-		n.slowRefusals()
-		n.host += (280 - c.holds) * Mebi
-		n.pod("small").memory = c.holds * Mebi
-		n.After(c.leaves, func() { n.terminate("uid-small") })
-		n.evicts(25*time.Second, c.victims...)
-		if said := strings.Contains(n.decisions[0].Detail, "in flight should free"); said != (len(c.victims) == 1) {
-			n.t.Errorf("the record of the plan: %q", n.decisions[0].Detail)
-		}
-	})
 }
 
 // While a plan is carried out, the cgroups are read now and then, not at each of a hundred ticks a second: for
