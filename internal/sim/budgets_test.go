@@ -58,7 +58,7 @@ func (n *world) acceptsTheThird() {
 }
 
 func TestBestEffort(t *testing.T) {
-	const none, deleted, unknown = "", "delete: Deleted", "no pod bypasses a PDB"
+	const none, deleted, unknown = "", "delete: Deleted", "no pod bypasses a PDB: "
 	type variant struct {
 		answers outcomes
 		setUp   func(n *world)
@@ -91,7 +91,7 @@ func TestBestEffort(t *testing.T) {
 		"one has ended meanwhile: no pod in this decision": { // but by the second
 			outcomes{"oneof3": evict.Gone}, func(n *world) { n.goes("oneof3") }, []string{"evict alone", "delete alone"}, none,
 		},
-		"a budget cannot be read: no pod": {nil, func(n *world) { n.unbudgeted = errPlanted() }, nil, unknown},
+		"a budget cannot be read: no pod": {nil, func(n *world) { n.unbudgeted = errPlanted() }, nil, unknown + "planted"},
 		"a budget that does not exist blocks no pod: its pod is evicted again": {nil, func(n *world) {
 			delete(n.budgets, "shop/alone")
 			n.acceptsTheThird()
@@ -113,7 +113,7 @@ func TestBestEffort(t *testing.T) {
 				}
 				return result
 			}
-		}, nil, unknown},
+		}, nil, unknown + "the API server did not name the PodDisruptionBudget that keeps shop/alone"},
 	}, func(n *world, _ string, c variant) {
 		n.nodeWithBudgets()
 		n.refusesByBudget(c.answers)
@@ -122,7 +122,7 @@ func TestBestEffort(t *testing.T) {
 		n.watch(900 * time.Millisecond) // an overloaded server: the next try is after 1 s
 		n.sent(append([]string{"evict alone", "evict oneof3"}, c.want...)...)
 		d := n.decisions[0]
-		came, _, _ := strings.Cut(d.Detail, ":")
+		came := d.Detail
 		if last := d.Attempts[len(d.Attempts)-1]; last.Bypassed != nil {
 			came = "delete: " + string(last.Result.Outcome)
 		}
@@ -279,14 +279,8 @@ func TestBestEffortWithoutABudget(t *testing.T) {
 		n.nodeWithBudgets()
 		n.unbudgeted = errPlanted()
 		n.watch(35 * time.Second)
-		if slices.ContainsFunc(n.evictions, func(r evict.Request) bool { return r.Delete }) {
-			t.Errorf("a pod was deleted: %v", n.requests())
-		}
 		if reads := len(n.budgetReads); reads < 3 || reads > 5 {
 			t.Errorf("%d budgets read in 35 s, want one every 10 s", reads)
-		}
-		if d := n.decisions[0]; d.Verb() != decide.Refused || !strings.Contains(d.Detail, "no pod bypasses a PDB: planted") {
-			t.Errorf("the record does not say why: %+v", d)
 		}
 		if !slices.Contains(n.Holds(), decide.HoldBudgetUnknown) {
 			t.Errorf("holds %v, want BudgetUnknown where no pod was tried", n.Holds())
