@@ -132,39 +132,6 @@ func TestBestEffort(t *testing.T) {
 	})
 }
 
-// 50 of a disk are missing. The pod that a webhook denies would have freed enough; a pod that a budget blocks
-// bypasses it only for what is needed.
-func TestBestEffortForADisk(t *testing.T) {
-	type variant struct {
-		kept     int64
-		measured bool // of a third pod
-		deletes  bool
-	}
-	stories(t, map[string]variant{
-		"less than is missing": {49, true, false},
-		"as much":              {50, true, true},
-		"less than is missing while not all is known": {49, false, false},
-	}, func(n *world, _ string, c variant) {
-		n.short(pressure.NodeFSAvailable)
-		n.holds("denied", onDisk(100, 1, 1, 1))
-		n.holds("kept", onDisk(c.kept, 1, 1, 1))
-		if n.holds("third", onDisk(0, 1, 1, 1)); !c.measured {
-			delete(n.disk.measured, "uid-third")
-		}
-		n.budgets = map[string]evict.Budget{"shop/kept": {Desired: 1, Healthy: 1}}
-		n.policy.BestEffort, n.ends = true, time.Hour
-		n.refusesByBudget(outcomes{"denied": evict.Denied, "third": evict.Denied})
-		n.watch(5 * time.Second)
-		if got := slices.Contains(n.requests(), "delete kept"); got != c.deletes {
-			n.t.Errorf("requests %v", n.requests())
-		}
-		deleted := n.decided(func(d *decide.Decision) bool { return d.Victim() != nil && d.Victim().Bypassed != nil })
-		if (len(deleted) == 1) != c.deletes {
-			n.t.Errorf("the bypass: %+v", n.decisions)
-		}
-	})
-}
-
 // The delete is a victim like any other: its record, its booking and its limits.
 func TestBestEffortBooksItsVictim(t *testing.T) {
 	each(t, []bool{false, true}, func(n *world, dryRun bool) {
@@ -227,6 +194,16 @@ func TestBestEffortChecksBudgetsOnceMore(t *testing.T) {
 // What else keeps a pod is as if there were no budget.
 func TestBestEffortBesideOtherReasons(t *testing.T) {
 	first := []string{"evict alone", "evict oneof3", "delete oneof3"}
+	// 50 of a disk are missing. The pod that a webhook denies would have freed enough.
+	disk := func(holds int64) func(n *world) {
+		return func(n *world) {
+			n.pods = map[string]*Pod{}
+			n.short(nodefs)
+			n.holds("denied", onDisk(100, 1, 1, 1))
+			n.holds("oneof3", onDisk(holds, 1, 1, 1))
+			n.refusesByBudget(outcomes{"denied": evict.Denied})
+		}
+	}
 	type variant struct {
 		setUp  func(n *world)
 		during time.Duration
@@ -260,6 +237,8 @@ func TestBestEffortBesideOtherReasons(t *testing.T) {
 				n.pod(name).api.Spec.Containers[0].Resources.Requests = nil
 			}
 		}, time.Second, []string{"evict oneof3"}},
+		"of a disk, whose pod holds less than is missing": {disk(49), 5 * time.Second, []string{"evict denied"}},
+		"of a disk, whose pod holds as much":              {disk(50), 5 * time.Second, append([]string{"evict denied"}, first[1:]...)},
 		"the node recovers while the second answer is awaited": {func(n *world) {
 			n.slow = 5 * time.Second
 			n.After(7*time.Second, func() { n.capacity *= 2 })

@@ -209,23 +209,15 @@ func TestFaultNextDecisionIsLateBehindWhatIsInFlight(t *testing.T) {
 		n.host, n.ends, n.slow = 640*Mebi, time.Minute, time.Millisecond
 		n.runs("first 60/0")
 		n.Run("leak", 0, 0, high) // evicted after all others
-		sent := map[string]time.Duration{}
-		n.answer = func(r evict.Request) evict.Result {
-			if _, again := sent[r.Name]; !again {
-				sent[r.Name] = time.Since(n.began)
-			}
-			return evict.Result{Outcome: evict.Evicted}
-		}
 		for i := range 600 {
 			n.After(time.Duration(i)*time.Millisecond, func() { n.pod("leak").memory += Mebi })
 		}
-		n.watch(600 * time.Millisecond)
-		const line, covered = 200 * time.Millisecond, 60 * time.Millisecond
-		if late := sent["first"] - line; sent["first"] == 0 || late > 20*time.Millisecond {
-			t.Errorf("first was evicted after %v, want at %v and 20ms later at most", sent["first"], line)
-		}
-		if late := sent["leak"] - line - covered; sent["leak"] == 0 || late > 20*time.Millisecond || late < 0 {
-			t.Errorf("leak was evicted after %v, want after %v and 20ms later at most", sent["leak"], line+covered)
+		n.evicts(600*time.Millisecond, "first", "leak")
+		at := n.evictedAt()
+		for i, due := range []time.Duration{200 * time.Millisecond, 260 * time.Millisecond} { // at the line, and 60 MiB later
+			if late := at[i] - due; late < 0 || late > 20*time.Millisecond {
+				t.Errorf("%s was evicted after %v, want after %v and 20ms later at most", n.Victims()[i], at[i], due)
+			}
 		}
 	})
 }

@@ -602,10 +602,6 @@ func TestFirstCandidateIsWarned(t *testing.T) {
 			n.stubborn = true
 			n.terminate("uid-second")
 		}, nil},
-		"no candidate": {func(n *world) {
-			n.changed("first", bare)
-			n.changed("second", bare)
-		}, nil},
 		"once there is a candidate": {func(n *world) {
 			owners := n.pod("second").api.OwnerReferences
 			n.changed("first", bare)
