@@ -42,6 +42,7 @@ func TestEachHoldIsNamed(t *testing.T) {
 			n.unsynced = true
 			n.threshold(pressure.MemoryAvailable, pressure.Fraction(0.2), false)
 		},
+		decide.HoldUsageUnknown: func(n *world) { n.unread = errPlanted() },
 		decide.HoldRecovered: func(n *world) { // on the second look
 			n.sampled = func(s *pressure.Sample) {
 				if n.samples%2 == 0 {
