@@ -122,8 +122,6 @@ func (n *Node) Look(_ context.Context, r evict.Request) (evict.Outcome, error) {
 	switch {
 	case n.unlooked != nil:
 		return evict.Unconfirmed, n.unlooked
-	case n.fate != nil:
-		return n.fate(r)
 	case !there || pod.removed():
 		return evict.Gone, nil
 	case pod.leaving != nil:

@@ -57,21 +57,20 @@ type Node struct {
 	stallReads  int                                    // and their stalls
 
 	// What the API server says.
-	unsynced    bool                                       // the list of pods is not complete
-	staleWatch  error                                      // why the list cannot be relied on
-	hidden      func(*nodepods.Pod) bool                   // what the list lacks
-	behind      bool                                       // the watch does not tell of victims before they end
-	ends        time.Duration                              // how long a victim takes to end
-	stubborn    bool                                       // victims never end
-	slow        time.Duration                              // how long an answer takes
-	hangs       string                                     // the pod whose request a webhook keeps
-	answer      func(evict.Request) evict.Result           // nil: every request is accepted
-	unlooked    error                                      // why a pod cannot be read again
-	fate        func(evict.Request) (evict.Outcome, error) // what reading a pod again tells
-	budgets     map[string]evict.Budget                    // by namespace/name
-	unbudgeted  error                                      // why a budget cannot be read
-	evictions   []evict.Request                            // all that were sent
-	looks       []string                                   // pods that were read again
+	unsynced    bool                             // the list of pods is not complete
+	staleWatch  error                            // why the list cannot be relied on
+	hidden      func(*nodepods.Pod) bool         // what the list lacks
+	behind      bool                             // the watch does not tell of victims before they end
+	ends        time.Duration                    // how long a victim takes to end
+	stubborn    bool                             // victims never end
+	slow        time.Duration                    // how long an answer takes
+	hangs       string                           // the pod whose request a webhook keeps
+	answer      func(evict.Request) evict.Result // nil: every request is accepted
+	unlooked    error                            // why a pod cannot be read again
+	budgets     map[string]evict.Budget          // by namespace/name
+	unbudgeted  error                            // why a budget cannot be read
+	evictions   []evict.Request                  // all that were sent
+	looks       []string                         // pods that were read again
 	budgetReads []string
 
 	// What the agent has recorded.

@@ -270,13 +270,13 @@ func TestServerThatDoesNotServe(t *testing.T) {
 // again: that was evictd's doing.
 func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 	story(t, func(n *world) {
-		n.runs("hog 500/100", "innocent 450/100")
+		n.ends = 20 * time.Second
+		n.Run("hog", 500, 100, grace(0))
+		n.runs("innocent 450/100")
 		n.answer = func(r evict.Request) evict.Result {
-			n.After(20*time.Second, func() { delete(n.pods, r.UID) })
+			n.terminate(r.UID)
 			return lost(r)
 		}
-		n.fate = func(evict.Request) (evict.Outcome, error) { return evict.Gone, nil }
-		n.hides("hog", func() bool { return len(n.evictions) == 0 })
 		n.limit(1, 0)
 		n.evicts(10*time.Second, "hog")
 		n.follows("hog", "memory.available")

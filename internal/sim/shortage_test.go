@@ -545,12 +545,10 @@ func TestSoftJitter(t *testing.T) {
 		want   func(jitter time.Duration) []time.Duration
 		waits  bool
 	}
-	once := func(jitter time.Duration) []time.Duration { return []time.Duration{softGrace + jitter} }
 	at := func(after time.Duration) func(time.Duration) []time.Duration {
 		return func(time.Duration) []time.Duration { return []time.Duration{after} }
 	}
 	stories(t, map[string]variant{
-		"a part of it": {func(*world) {}, once, true},
 		"switched off": {func(n *world) { n.policy.Limits.SoftJitter.Duration = 0 }, at(softGrace), false},
 		"only the first of a pressure waits": {func(n *world) {
 			n.pod("first").memory, n.pod("second").memory = 40*Mebi, 30*Mebi
