@@ -33,11 +33,11 @@ func TestInvariant05And08RequestsNameTheJudgedPod(t *testing.T) {
 	} {
 		s := newServer(t, answer{code: 200, body: podLeaving}, answer{})
 		request := evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1", GraceSeconds: &grace, Delete: test.deletes, DryRun: test.dryRun}
-		if got := s.evictor(t).Evict(t.Context(), request); got.Outcome != test.want || got.Message != "" {
+		if got := s.evictor().Evict(t.Context(), request); got.Outcome != test.want || got.Message != "" {
 			t.Errorf("%+v: %+v", test, got)
 		}
-		found := s.all(test.method)
-		if len(found) != 1 || s.reads() != 0 || found[0].path != test.path {
+		found := s.asked[test.method]
+		if len(found) != 1 || s.reads() != 0 || found[0].URL.Path != test.path {
 			t.Fatalf("%+v: asked %+v, and %d reads", test, found, s.reads())
 		}
 		want := policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &uid}}}
@@ -53,7 +53,7 @@ func TestInvariant05And08RequestsNameTheJudgedPod(t *testing.T) {
 			want.ObjectMeta = metav1.ObjectMeta{Name: "web-1", Namespace: "shop"}
 			want.TypeMeta = metav1.TypeMeta{Kind: "Eviction", APIVersion: "policy/v1"}
 		}
-		if err := json.Unmarshal(found[0].body, body); err != nil {
+		if err := json.NewDecoder(found[0].Body).Decode(body); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff(want, sent); diff != "" {
@@ -122,14 +122,14 @@ func TestBudget(t *testing.T) {
 		"no answer":                        {answer{}, evict.Budget{}, "EOF"},
 	} {
 		s := newServer(t, answer{}, test.answer)
-		got, err := s.evictor(t).Budget(t.Context(), "shop", "web")
+		got, err := s.evictor().Budget(t.Context(), "shop", "web")
 		if got != test.want || (err == nil) != (test.fault == "") {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, test.want)
 		}
 		if err != nil && (!strings.Contains(err.Error(), test.fault) || !strings.HasPrefix(err.Error(), "reading PodDisruptionBudget shop/web: ")) {
 			t.Errorf("%s: %v, want %q", name, err, test.fault)
 		}
-		if path := s.all(http.MethodGet)[0].path; path != "/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web" {
+		if path := s.asked[http.MethodGet][0].URL.Path; path != "/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web" {
 			t.Errorf("%s: requested %s", name, path)
 		}
 	}

@@ -1,111 +1,86 @@
 package evict_test
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest/fake"
 
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// server answers the requests about one pod with prepared texts, and records them.
+// server is client-go's fake client. It answers the requests about one pod with prepared texts, and keeps them by
+// their methods.
 type server struct {
-	*httptest.Server
-	mu    sync.Mutex
-	asked []asked
+	fake.RESTClient
+	asked map[string][]*http.Request
 }
 
-// asked is a request as the server received it.
-type asked struct {
-	method, path string
-	body         []byte
-}
-
-// answer is one prepared response; a zero code closes the connection.
+// answer is one prepared response, in JSON where it has no header; a zero code closes the connection.
 type answer struct {
 	code   int
-	header map[string]string
+	header http.Header
 	body   string
 }
 
-func (a answer) write(w http.ResponseWriter) {
+// response returns the answer to a request whose context has not ended.
+func (a answer) response(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	if a.code == 0 {
-		panic(http.ErrAbortHandler)
+		return nil, io.EOF
 	}
-	w.Header().Set("Content-Type", "application/json")
-	for k, v := range a.header {
-		w.Header().Set(k, v)
+	if a.header == nil {
+		a.header = http.Header{"Content-Type": {"application/json"}}
 	}
-	w.WriteHeader(a.code)
-	_, _ = w.Write([]byte(a.body)) // the test sees what is missing
+	return &http.Response{StatusCode: a.code, Header: a.header, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
+}
+
+// serve has an answer to each request.
+func serve(t *testing.T, answering func(*http.Request) answer) *server {
+	t.Helper()
+	s := &server{asked: map[string][]*http.Request{}}
+	s.GroupVersion, s.VersionedAPIPath, s.NegotiatedSerializer = corev1.SchemeGroupVersion, "/api/v1", scheme.Codecs.WithoutConversion()
+	s.Client = fake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
+		s.asked[r.Method] = append(s.asked[r.Method], r)
+		accepted := r.Header.Get("Accept")
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods/web-1") && !strings.Contains(accepted, "as=PartialObjectMetadata") {
+			t.Errorf("the whole pod was requested: %q", accepted)
+		}
+		return answering(r).response(r)
+	})
+	return s
 }
 
 // newServer has an answer to evictions and deletes, and one to reads.
 func newServer(t *testing.T, toEviction, toRead answer) *server {
 	t.Helper()
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
+	return serve(t, func(r *http.Request) answer {
+		if r.Method == http.MethodGet {
+			return toRead
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.asked = append(s.asked, asked{r.Method, r.URL.Path, body})
-		if r.Method != http.MethodGet {
-			toEviction.write(w)
-			return
-		}
-		if accepted := r.Header.Get("Accept"); strings.HasSuffix(r.URL.Path, "/pods/web-1") && !strings.Contains(accepted, "as=PartialObjectMetadata") {
-			t.Errorf("the whole pod was requested: %q", accepted)
-		}
-		toRead.write(w)
-	}))
-	t.Cleanup(s.Close)
-	return s
+		return toEviction
+	})
 }
 
-// all returns what was requested by that method.
-func (s *server) all(method string) (found []asked) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.asked {
-		if a.method == method {
-			found = append(found, a)
-		}
-	}
-	return found
-}
+func (s *server) reads() int { return len(s.asked[http.MethodGet]) }
 
-func (s *server) reads() int { return len(s.all(http.MethodGet)) }
-
-func (s *server) evictor(t *testing.T) *evict.Evictor {
-	t.Helper()
-	return evictorAt(t, s.URL)
-}
+func (s *server) evictor() *evict.Evictor { return evict.New(s, time.Now) }
 
 // evict evicts the pod.
-func (s *server) evict(t *testing.T) evict.Result {
-	t.Helper()
-	return s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
-}
-
-func evictorAt(t *testing.T, address string) *evict.Evictor {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return evict.New(client.CoreV1().RESTClient(), time.Now)
+func (s *server) evict(ctx context.Context) evict.Result {
+	return s.evictor().Evict(ctx, evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
 }
 
 // failed is a Status with these fields as the answer.
@@ -114,7 +89,7 @@ func failed(code int, fields string) answer {
 }
 
 func (a answer) after(seconds, kind string) answer {
-	a.header = map[string]string{"Retry-After": seconds, "Content-Type": kind}
+	a.header = http.Header{"Retry-After": {seconds}, "Content-Type": {kind}}
 	return a
 }
 
@@ -140,7 +115,7 @@ func (o outcomes) check(t *testing.T, request evict.Request) {
 			if test.read.code != 0 {
 				reads = 1
 			}
-			got := s.evictor(t).Evict(t.Context(), request)
+			got := s.evictor().Evict(t.Context(), request)
 			if got.Sent.IsZero() || (got.Message == "") != (test.want.Outcome.Accepted() && reads == 0) {
 				t.Errorf("sent %v, message %q", got.Sent, got.Message)
 			}
@@ -148,7 +123,7 @@ func (o outcomes) check(t *testing.T, request evict.Request) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
-			if sent := len(s.all(http.MethodPost)) + len(s.all(http.MethodDelete)); sent != 1 || s.reads() != reads {
+			if sent := len(s.asked[http.MethodPost]) + len(s.asked[http.MethodDelete]); sent != 1 || s.reads() != reads {
 				t.Errorf("%d requests and %d reads, want 1 and %d", sent, s.reads(), reads)
 			}
 		})
@@ -239,7 +214,7 @@ func TestAdmissionsDenialHasAnyCode(t *testing.T) {
 		for _, code := range []int{400, 401, 403, 404, 409, 413, 422, 500, 503} {
 			fields := `"message":"` + message + `",` + budgetPending
 			s := newServer(t, failed(code, fields), answer{})
-			got := s.evict(t)
+			got := s.evict(t.Context())
 			if got.Outcome != evict.Denied || got.Budget != "" || got.NoRight || s.reads() != 0 {
 				t.Errorf("%d %s: %s, budget %q, no right %v, after %d reads", code, message, got.Outcome, got.Budget, got.NoRight, s.reads())
 			}
@@ -253,12 +228,12 @@ func TestFaultAWebhookThatKeepsItsPodForNow(t *testing.T) {
 	t.Parallel()
 	migrates := newServer(t, failed(429, `"reason":"TooManyRequests",`+
 		`"message":"admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction triggered evacuation of VMI \"shop/vm\""`), answer{})
-	if got := migrates.evict(t); got.Outcome != evict.Evacuating || got.TriesNext() || got.Outcome.Accepted() || migrates.reads() != 0 {
+	if got := migrates.evict(t.Context()); got.Outcome != evict.Evacuating || got.TriesNext() || got.Outcome.Accepted() || migrates.reads() != 0 {
 		t.Errorf("%+v after %d reads", got, migrates.reads())
 	}
 	unreached := newServer(t, failed(500, `"reason":"InternalError",`+
 		`"message":"Internal error occurred: failed calling webhook \"x\": failed to call webhook: connection refused"`), answer{})
-	if got := unreached.evict(t); got.Outcome != evict.Throttled || !got.PodAlone || !got.TriesNext() || unreached.reads() != 0 {
+	if got := unreached.evict(t.Context()); got.Outcome != evict.Throttled || !got.PodAlone || !got.TriesNext() || unreached.reads() != 0 {
 		t.Errorf("%+v after %d reads", got, unreached.reads())
 	}
 }
@@ -268,9 +243,9 @@ func TestPageOfAProxyIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{400, 403, 404, 409, 422, 500, 502, 503} {
 		for _, page := range []string{"<html>no</html>", `no UID, cannot delete resource "pods"`, ` denied request: no`} {
-			given := answer{code: code, header: map[string]string{"Content-Type": "text/html"}, body: page}
+			given := answer{code: code, header: http.Header{"Content-Type": {"text/html"}}, body: page}
 			s := newServer(t, given, answer{code: 200, body: podOfUID})
-			got := s.evict(t)
+			got := s.evict(t.Context())
 			if got.Outcome != evict.Unconfirmed || !got.Stays || got.NoRight {
 				t.Errorf("%d %s: %s, stays %v, no right %v", code, page, got.Outcome, got.Stays, got.NoRight)
 			}
@@ -283,20 +258,65 @@ func TestPageOfAProxyIsUnknown(t *testing.T) {
 func TestUnknownCredentialsAreSentOnceMore(t *testing.T) {
 	t.Parallel()
 	for refusals, want := range map[int]evict.Outcome{1: evict.Evicted, 2: evict.Unconfirmed} {
-		asked := 0
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			given := failed(http.StatusUnauthorized, `"reason":"Unauthorized"`)
-			if r.Method == http.MethodPost {
-				if asked++; asked > refusals {
-					given.code, given.body = http.StatusCreated, `{"kind":"Status","apiVersion":"v1","status":"Success"}`
-				}
+		var s *server
+		s = serve(t, func(r *http.Request) answer {
+			if r.Method == http.MethodPost && len(s.asked[r.Method]) > refusals {
+				return answer{code: http.StatusCreated, body: `{"kind":"Status","apiVersion":"v1","status":"Success"}`}
 			}
-			given.write(w)
-		}))
-		t.Cleanup(server.Close)
-		got := evictorAt(t, server.URL).Evict(t.Context(), evict.Request{Namespace: "n", Name: "p", UID: "u"})
-		if got.Outcome != want || asked != 2 {
-			t.Errorf("%d refusals: %s after %d requests, want %s after 2", refusals, got.Outcome, asked, want)
+			return failed(http.StatusUnauthorized, `"reason":"Unauthorized"`)
+		})
+		if got := s.evict(t.Context()); got.Outcome != want || len(s.asked[http.MethodPost]) != 2 {
+			t.Errorf("%d refusals: %s after %d requests, want %s after 2", refusals, got.Outcome, len(s.asked[http.MethodPost]), want)
 		}
+	}
+}
+
+// The response of a starting API server 1.36 concerns no pod, and the state ends within
+// seconds.
+func TestFaultStartingServerIsThrottled(t *testing.T) {
+	t.Parallel()
+	says := func(text string) answer {
+		return failed(403, `"message":"`+text+`","reason":"Forbidden","details":{"name":"web-1","kind":"pods"}`)
+	}
+	outcomes{
+		"not ready": {says(`pods \"web-1\" is forbidden: not yet ready to handle request`), answer{}, is(evict.Throttled)},
+		"a policy that is not synced": {says(`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' with binding 'evictd-evicts-on-own-node' ` +
+			"denied request: failed to configure binding: paramKind kind `/v1, Kind=Pod` not yet synced to use for admission"), answer{}, is(evict.Throttled)},
+		"a webhook that quotes this text": {says(`admission webhook \"x.example.com\" denied the request: not yet ready to handle request`), answer{}, is(evict.Denied)},
+	}.check(t, evict.Request{})
+}
+
+// 64 decisions keep the text of 110 denials by a policy engine.
+func TestFaultMessagesAreCutWhereTheyEnter(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 10<<10)
+	s := newServer(t, failed(403, `"message":"admission webhook \"x\" denied the request: `+long+`"`), answer{})
+	got := s.evict(t.Context())
+	if len(got.Message) > 1<<10 || len(got.Message) < 1000 || !utf8.ValidString(got.Message) || !strings.HasSuffix(got.Message, "…") {
+		t.Errorf("%d bytes, valid %v: %.80q", len(got.Message), utf8.ValidString(got.Message), got.Message)
+	}
+	if got.Outcome != evict.Denied {
+		t.Errorf("outcome %s, want Denied", got.Outcome)
+	}
+	// An error of the transport, which quotes its input, is cut too.
+	s.Err = errors.New(long)
+	got = s.evict(t.Context())
+	if len(got.Message) > 1<<10 {
+		t.Errorf("%d bytes of an error", len(got.Message))
+	}
+}
+
+// A request that its caller has withdrawn is in doubt, and says why.
+func TestWithdrawnRequestIsInDoubt(t *testing.T) {
+	t.Parallel()
+	ctx, withdraw := context.WithCancelCause(t.Context())
+	got := serve(t, func(r *http.Request) answer {
+		if r.Method == http.MethodPost {
+			withdraw(errors.New("for a reason"))
+		}
+		return answer{code: 200, body: podOfUID}
+	}).evict(ctx)
+	if got.Outcome != evict.Unconfirmed || !got.Withdrawn || !got.Pending || !got.Stays || got.Message != "for a reason" {
+		t.Errorf("%+v, want one in doubt whose pod stays, for a reason", got)
 	}
 }
