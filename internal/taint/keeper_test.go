@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,22 +19,17 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 )
 
-// rig is a keeper with a fake API server, and a loop that tells it what is wanted. What the real server does with
-// versions is tested in test/api and test/faults.
+// rig is a keeper with a fake API server. What the real server does with versions is tested in test/api and
+// test/faults. What an attempt writes here is read once it is over, or waits.
 type rig struct {
 	*Keeper
 	client *fake.Clientset
-
-	mu     sync.Mutex
-	wanted Wanted
 	told   []string
 	faults int
 	fail   func(verb string) error // nil: the API server answers
 }
 
 func (r *rig) Tainted(added, removed []string, dryRun bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	text := "+" + strings.Join(added, ",") + " -" + strings.Join(removed, ",")
 	if dryRun {
 		text += " dry run"
@@ -43,48 +37,23 @@ func (r *rig) Tainted(added, removed []string, dryRun bool) {
 	r.told = append(r.told, text)
 }
 
-func (r *rig) Failed(string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.faults++
+func (r *rig) Failed(string, error) { r.faults++ }
+
+// wants tells what is wanted at once and every 50 ms for so long, as the loop does, and waits for what is sent then.
+func (r *rig) wants(w Wanted, during time.Duration) {
+	r.Want(w)
+	for end := time.Now().Add(during); time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond)
+		r.Want(w)
+	}
+	synctest.Wait()
 }
 
-func (r *rig) all() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.told)
-}
-
-func (r *rig) failures() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.faults
-}
-
-func (r *rig) failing(fail func(verb string) error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.fail = fail
-}
-
-// Want changes what the loop tells, and tells it at once.
-func (r *rig) Want(w Wanted) {
-	r.mu.Lock()
-	r.wanted = w
-	r.mu.Unlock()
-	synctest.Wait() // no attempt is under way, unless it waits
-	r.Keeper.Want(w)
-}
-
-// newRig has a loop look at the node every 50 ms until the test is over.
-func newRig(t *testing.T, taints ...corev1.Taint) *rig {
-	t.Helper()
+func newRig(taints ...corev1.Taint) *rig {
 	r := &rig{client: fake.NewClientset(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}, Spec: corev1.NodeSpec{Taints: taints},
 	})}
 	r.client.PrependReactor("*", "nodes", func(action kubetesting.Action) (bool, runtime.Object, error) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		if r.fail == nil {
 			return false, nil, nil
 		}
@@ -92,20 +61,6 @@ func newRig(t *testing.T, taints ...corev1.Taint) *rig {
 		return err != nil, nil, err
 	})
 	r.Keeper = New(r.client.CoreV1().Nodes(), "n", r, time.Now)
-	go func() {
-		for tick := time.NewTicker(50 * time.Millisecond); ; {
-			select {
-			case <-t.Context().Done():
-				tick.Stop()
-				return
-			case <-tick.C:
-				r.mu.Lock()
-				w := r.wanted
-				r.mu.Unlock()
-				r.Keeper.Want(w)
-			}
-		}
-	}()
 	return r
 }
 
@@ -121,12 +76,9 @@ func (r *rig) sent() []string {
 func (r *rig) node(t *testing.T) *corev1.Node {
 	t.Helper()
 	object, err := r.client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("nodes"), "", "n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		t.Fatalf("%T", object)
+	node, is := object.(*corev1.Node)
+	if err != nil || !is {
+		t.Fatalf("%T, %v", object, err)
 	}
 	return node
 }
@@ -134,86 +86,64 @@ func (r *rig) node(t *testing.T) *corev1.Node {
 // carries returns what the node carries of evictd's.
 func (r *rig) carries(t *testing.T) Set { t.Helper(); return on(r.node(t).Spec.Taints...) }
 
+// gets gives the node other taints, behind the keeper's back.
+func (r *rig) gets(t *testing.T, taints []corev1.Taint) {
+	t.Helper()
+	node := r.node(t).DeepCopy()
+	node.Spec.Taints = taints
+	if err := r.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNothingIsSentWhileNothingIsToBeChanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		r.Want(Wanted{})
-		r.Want(Wanted{Keep: true})
-		time.Sleep(time.Hour)
+		r := newRig()
+		r.wants(Wanted{}, 0)
+		r.wants(Wanted{Keep: true}, time.Hour)
 		r.Found(r.node(t))
-		r.Want(Wanted{})
-		time.Sleep(time.Hour)
+		r.wants(Wanted{}, time.Hour)
 		if sent := r.sent(); len(sent) != 0 {
 			t.Errorf("sent %v while calm", sent)
 		}
 	})
 }
 
+// A pressure has one key with two effects. That of another client with the third stays, as all others' do.
 func TestOthersTaintsStay(t *testing.T) {
 	t.Parallel()
+	const noSchedule, prefer = corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule
 	synctest.Test(t, func(t *testing.T) {
 		theirs := []corev1.Taint{
-			{Key: "node.kubernetes.io/memory-pressure", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "node.kubernetes.io/memory-pressure", Effect: noSchedule},
 			{Key: "evictd.dev/memory-pressure", Effect: corev1.TaintEffectNoExecute, Value: "by hand"},
-			{Key: "evictd.dev/pressure", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "evictd.dev/pressure", Effect: noSchedule},
 		}
-		r := newRig(t, theirs...)
-		r.Want(Wanted{Pressures: Memory | Disk})
-		if err := r.Settled(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		want := append(slices.Clone(theirs),
-			corev1.Taint{Key: "evictd.dev/memory-pressure", Effect: corev1.TaintEffectNoSchedule},
-			corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
-		if diff := cmp.Diff(want, r.node(t).Spec.Taints); diff != "" {
-			t.Errorf("set (-want +got):\n%s", diff)
-		}
-		r.Want(Wanted{Pressures: PIDs})
-		time.Sleep(time.Second)
-		want = append(slices.Clone(theirs), corev1.Taint{Key: "evictd.dev/pid-pressure", Effect: corev1.TaintEffectNoSchedule})
-		if diff := cmp.Diff(want, r.node(t).Spec.Taints); diff != "" {
-			t.Errorf("changed (-want +got):\n%s", diff)
-		}
-		r.Want(Wanted{})
-		time.Sleep(time.Second)
-		if diff := cmp.Diff(theirs, r.node(t).Spec.Taints); diff != "" {
-			t.Errorf("removed (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// A pressure has one key with two effects. That of another client with the third stays.
-func TestOneKeyHasTwoEffects(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		with := func(effects ...corev1.TaintEffect) (taints []corev1.Taint) {
-			for _, e := range append([]corev1.TaintEffect{corev1.TaintEffectNoExecute}, effects...) {
-				taints = append(taints, corev1.Taint{Key: "evictd.dev/memory-pressure", Effect: e})
-			}
-			return taints
-		}
-		r := newRig(t, with()...)
+		r := newRig(theirs...)
 		for _, step := range []struct {
 			want  Set
 			gives []corev1.Taint
+			told  string
 		}{
-			{Memory.Preferring(), with(corev1.TaintEffectPreferNoSchedule)},
-			{Memory | Memory.Preferring(), with(corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoSchedule)},
-			{Memory, with(corev1.TaintEffectNoSchedule)},
-			{Memory.Preferring(), with(corev1.TaintEffectPreferNoSchedule)},
-			{0, with()},
+			{
+				Memory | Disk, []corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: noSchedule}, {Key: "evictd.dev/disk-pressure", Effect: noSchedule}},
+				"+evictd.dev/memory-pressure,evictd.dev/disk-pressure -",
+			},
+			{PIDs, []corev1.Taint{{Key: "evictd.dev/pid-pressure", Effect: noSchedule}}, "+evictd.dev/pid-pressure -evictd.dev/memory-pressure,evictd.dev/disk-pressure"},
+			{Memory.Preferring(), []corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: prefer}}, "+evictd.dev/memory-pressure:PreferNoSchedule -evictd.dev/pid-pressure"},
+			{
+				Memory | Memory.Preferring(), []corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: prefer}, {Key: "evictd.dev/memory-pressure", Effect: noSchedule}},
+				"+evictd.dev/memory-pressure -",
+			},
+			{Memory, []corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: noSchedule}}, "+ -evictd.dev/memory-pressure:PreferNoSchedule"},
+			{0, nil, "+ -evictd.dev/memory-pressure"},
 		} {
-			r.Want(Wanted{Pressures: step.want})
-			if err := r.Settled(t.Context()); err != nil {
-				t.Fatal(err)
+			r.told = nil
+			r.wants(Wanted{Pressures: step.want}, 0)
+			if diff := cmp.Diff(append(slices.Clone(theirs), step.gives...), r.node(t).Spec.Taints); diff != "" || strings.Join(r.told, "; ") != step.told {
+				t.Errorf("%v: told %q (-want +got):\n%s", step.want.Keys(), r.told, diff)
 			}
-			if diff := cmp.Diff(step.gives, r.node(t).Spec.Taints); diff != "" {
-				t.Errorf("%v (-want +got):\n%s", step.want.Keys(), diff)
-			}
-		}
-		if told := r.all(); told[1] != "+evictd.dev/memory-pressure -" || told[4] != "+ -evictd.dev/memory-pressure:PreferNoSchedule" {
-			t.Errorf("told %q", told)
 		}
 	})
 }
@@ -221,20 +151,18 @@ func TestOneKeyHasTwoEffects(t *testing.T) {
 func TestTaintThatWasFoundStaysUntilTheNodeIsKnownToBeCalm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
-		r.Want(Wanted{Keep: true})
+		r := newRig(corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
+		r.wants(Wanted{Keep: true}, 0)
 		r.Found(r.node(t))
-		time.Sleep(time.Hour)
+		r.wants(Wanted{Keep: true}, time.Hour)
 		if got := r.carries(t); got != Disk || len(r.sent()) != 0 {
 			t.Errorf("the node carries %v, sent %v", got.Keys(), r.sent())
 		}
-		r.Want(Wanted{Keep: true, Pressures: Memory})
-		time.Sleep(time.Second)
+		r.wants(Wanted{Keep: true, Pressures: Memory}, time.Second)
 		if got := r.carries(t); got != Memory|Disk {
 			t.Errorf("the node carries %v", got.Keys())
 		}
-		r.Want(Wanted{})
-		time.Sleep(time.Second)
+		r.wants(Wanted{}, time.Second)
 		if got := r.carries(t); got != 0 {
 			t.Errorf("the node carries %v when it is calm", got.Keys())
 		}
@@ -244,16 +172,16 @@ func TestTaintThatWasFoundStaysUntilTheNodeIsKnownToBeCalm(t *testing.T) {
 func TestConflictIsTriedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, conflicts := newRig(t), 3
-		r.failing(func(verb string) error {
+		r, conflicts := newRig(), 3
+		r.fail = func(verb string) error {
 			if verb == "patch" && conflicts > 0 {
 				conflicts--
 				return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errors.New("changed"))
 			}
 			return nil
-		})
+		}
 		begin := time.Now()
-		r.Want(Wanted{Pressures: Memory})
+		r.wants(Wanted{Pressures: Memory}, 0)
 		if err := r.Settled(t.Context()); err != nil || time.Since(begin) != 0 || r.carries(t) != Memory {
 			t.Errorf("%v after %v, the node carries %v", err, time.Since(begin), r.carries(t).Keys())
 		}
@@ -266,23 +194,22 @@ func TestConflictIsTriedAgainAtOnce(t *testing.T) {
 func TestFailureIsSaidAtOnceAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		r.failing(func(string) error {
+		r := newRig()
+		r.fail = func(string) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("no right"))
-		})
-		r.Want(Wanted{Pressures: Memory})
-		synctest.Wait() // the first attempt has failed
+		}
+		r.wants(Wanted{Pressures: Memory}, 0)
 		for range 3 {
 			if err := r.Settled(t.Context()); !apierrors.IsForbidden(err) {
 				t.Errorf("settled: %v, want why not", err)
 			}
 		}
-		time.Sleep(2 * time.Minute) // at once, and after 1, 3, 7, 15, 31, 61 and 91 s, or up to a fifth later
-		if r.failures() != 8 {
-			t.Errorf("%d attempts in two minutes, want 8", r.failures())
+		r.wants(Wanted{Pressures: Memory}, 2*time.Minute) // at once, and after 1, 3, 7, 15, 31, 61 and 91 s, or up to a fifth later
+		if r.faults != 8 {
+			t.Errorf("%d attempts in two minutes, want 8", r.faults)
 		}
-		r.failing(nil)
-		time.Sleep(longestWait + longestWait/4)
+		r.fail = nil
+		r.wants(Wanted{Pressures: Memory}, longestWait+longestWait/4)
 		if r.carries(t) != Memory {
 			t.Error("the node is not tainted once it may be")
 		}
@@ -294,27 +221,21 @@ func TestFailureIsSaidAtOnceAndTriedAgain(t *testing.T) {
 func TestPatchWithoutAResponseIsUndone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig()
 		done := false
-		r.failing(func(verb string) error {
+		r.fail = func(verb string) error {
 			if verb == "patch" && !done {
 				done = true
-				node := r.node(t).DeepCopy()
-				node.Spec.Taints = with(nil, Memory)
-				if err := r.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
-					t.Error(err)
-				}
+				r.gets(t, with(nil, Memory))
 				return errors.New("connection reset")
 			}
 			return nil
-		})
-		r.Want(Wanted{Pressures: Memory})
-		synctest.Wait()
-		if r.failures() != 1 || r.carries(t) != Memory {
-			t.Errorf("%d faults, the node carries %v, want one and the taint", r.failures(), r.carries(t).Keys())
 		}
-		r.Want(Wanted{})
-		time.Sleep(time.Minute)
+		r.wants(Wanted{Pressures: Memory}, 0)
+		if r.faults != 1 || r.carries(t) != Memory {
+			t.Errorf("%d faults, the node carries %v, want one and the taint", r.faults, r.carries(t).Keys())
+		}
+		r.wants(Wanted{}, time.Minute)
 		if got := r.carries(t); got != 0 {
 			t.Errorf("the node carries %v for ever", got.Keys())
 		}
@@ -324,20 +245,16 @@ func TestPatchWithoutAResponseIsUndone(t *testing.T) {
 func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
+		r := newRig(corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
 		r.Found(r.node(t))
-		r.Want(Wanted{Pressures: Memory, DryRun: true})
-		if err := r.Settled(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		r.wants(Wanted{Pressures: Memory, DryRun: true}, 0)
 		want := []string{"+ -evictd.dev/disk-pressure", "+evictd.dev/memory-pressure - dry run"}
-		if diff := cmp.Diff(want, r.all()); diff != "" {
+		if diff := cmp.Diff(want, r.told); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 		before := len(r.sent())
-		r.Want(Wanted{DryRun: true})
-		r.Want(Wanted{})
-		time.Sleep(time.Hour)
+		r.wants(Wanted{DryRun: true}, 0)
+		r.wants(Wanted{}, time.Hour)
 		if after := r.sent(); len(after) != before {
 			t.Errorf("sent %v when the pressure had gone", after[before:])
 		}
@@ -345,35 +262,23 @@ func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 }
 
 // What is wanted while an attempt for something else waits for its answer is sent by that attempt, before an eviction
-// that waits for it goes on.
+// that waits for it goes on, but for one whose context ends.
 func TestFaultAWishDuringAnAttemptIsSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig()
 		answer := make(chan struct{})
-		r.failing(func(string) error { <-answer; return nil })
-		r.Want(Wanted{Pressures: Memory})
-		synctest.Wait()
-		r.Keeper.Want(Wanted{Pressures: Memory | Disk})
-		close(answer)
-		if err := r.Settled(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if got := r.carries(t); got != Memory|Disk {
-			t.Errorf("the node carries %v", got)
-		}
-	})
-}
-
-func TestSettledEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		k := New(fake.NewClientset().CoreV1().Nodes(), "n", &rig{}, time.Now)
-		k.sending <- struct{}{} // an attempt has no answer
+		r.fail = func(string) error { <-answer; return nil }
+		r.wants(Wanted{Pressures: Memory}, 0)
+		r.Want(Wanted{Pressures: Memory | Disk})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := k.Settled(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("settled: %v", err)
+		if err := r.Settled(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("settled without an answer: %v", err)
+		}
+		close(answer)
+		if err := r.Settled(t.Context()); err != nil || r.carries(t) != Memory|Disk {
+			t.Errorf("%v, the node carries %v", err, r.carries(t).Keys())
 		}
 	})
 }
@@ -383,25 +288,16 @@ func TestSettledEndsWithItsContext(t *testing.T) {
 func TestFaultTaintThatOthersRemovedIsNoticed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		r.Want(Wanted{Pressures: Memory})
-		if err := r.Settled(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		bare := r.node(t).DeepCopy()
-		bare.Spec.Taints, bare.ResourceVersion = nil, "7"
-		if err := r.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), bare, ""); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(90 * time.Second)
-		synctest.Wait()
+		r := newRig()
+		r.wants(Wanted{Pressures: Memory}, 0)
+		r.gets(t, nil)
+		r.wants(Wanted{Pressures: Memory}, 90*time.Second)
 		if got := r.carries(t); got != Memory {
 			t.Errorf("the node carries %v, want the taint for memory again", got.Keys())
 		}
-		r.Want(Wanted{})
-		synctest.Wait()
+		r.wants(Wanted{}, 0)
 		sent := len(r.sent())
-		time.Sleep(time.Hour)
+		r.wants(Wanted{}, time.Hour)
 		if got := r.sent(); len(got) != sent {
 			t.Errorf("%d requests were sent while nothing was wanted", len(got)-sent)
 		}
