@@ -64,11 +64,15 @@ func newRig(taints ...corev1.Taint) *rig {
 	return r
 }
 
-// sent returns the verbs of the requests so far.
+// sent returns the verbs of the requests so far. The fake API server carries a dry run out.
 func (r *rig) sent() []string {
 	var verbs []string
 	for _, action := range r.client.Actions() {
-		verbs = append(verbs, action.GetVerb())
+		verb := action.GetVerb()
+		if patch, is := action.(kubetesting.PatchActionImpl); is && len(patch.PatchOptions.DryRun) > 0 {
+			verb += " as a dry run"
+		}
+		verbs = append(verbs, verb)
 	}
 	return verbs
 }
@@ -251,6 +255,9 @@ func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 		want := []string{"+ -evictd.dev/disk-pressure", "+evictd.dev/memory-pressure - dry run"}
 		if diff := cmp.Diff(want, r.told); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		if got := strings.Join(r.sent(), ", "); got != "get, patch, patch as a dry run" {
+			t.Errorf("sent %s", got)
 		}
 		before := len(r.sent())
 		r.wants(Wanted{DryRun: true}, 0)
