@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,90 +39,87 @@ func running(t *testing.T, w *Wakers) (notes, func()) {
 	return told, func() {
 		t.Helper()
 		cancel()
-		if err := errors.Join(within(t, "the end of Run", done), w.Close()); err != nil {
+		if err := errors.Join(within(t, "the end of Run", done), w.Close(), w.Close()); err != nil {
 			t.Error(err)
+		}
+		if left := [...]int{w.sources[0].file, w.sources[1].file}; left != [...]int{-1, -1} {
+			t.Errorf("descriptors %d are left", left)
 		}
 	}
 }
 
-// newFakeWakers has a source of the node, whose events the first function makes, and one of the pods, which
-// the second one ends.
-func newFakeWakers(t *testing.T) (w *Wakers, event, breakIt func()) {
+// newFakeWakers has a source of the node and one of the pods, in a bubble of synctest. What is sent to it is what the
+// kernel says of the two by one poll.
+func newFakeWakers(t *testing.T) (w *Wakers, events chan<- [2]int16) {
 	t.Helper()
 	w = openWakers(Options{HostRoot: t.TempDir()}, cgroupRoot, "/dev/null/none")
-	node, event := socket(t)
-	pods, breakIt := pipe(t)
-	w.sources = []WakeState{
-		{Source: WakeNode, file: node}, {Source: WakeKubepods, Path: "a pipe", Window: windowPrivileged, file: pods},
+	w.sources = []WakeState{{Source: WakeNode}, {Source: WakeKubepods, Path: "a group", Window: windowPrivileged}}
+	for i := range w.sources {
+		var err error
+		w.sources[i].file, err = unix.Open(os.DevNull, unix.O_CLOEXEC, 0)
+		must(t, err)
 	}
+	said := make(chan [2]int16)
 	w.poll = func(files []unix.PollFd, timeout int) (int, error) {
-		count, err := unix.Poll(files, timeout)
-		if files[0].Revents&unix.POLLPRI != 0 { // as the kernel clears the event of a trigger
-			_, _, _ = unix.Recvfrom(node, make([]byte, 1), unix.MSG_OOB)
+		select {
+		case now := <-said:
+			for i := range files {
+				if files[i].Fd >= 0 { // as the kernel does
+					files[i].Revents = files[i].Events&now[i] | now[i]&(unix.POLLERR|unix.POLLHUP)
+				}
+			}
+			return len(files), nil
+		case <-time.After(time.Duration(timeout) * time.Millisecond):
+			return 0, nil
 		}
-		return count, err
 	}
-	return w, event, breakIt
+	return w, said
 }
 
 func TestAStormIsOneWake(t *testing.T) {
 	t.Parallel()
-	w, event, _ := newFakeWakers(t)
-	told, end := running(t, w)
-	for range 100 { // no receiver: one that blocked would note only one event
-		event()
-		if got := within(t, "the note", told.woken); got != WakeNode {
-			t.Fatalf("noted %s", got)
+	synctest.Test(t, func(t *testing.T) {
+		w, events := newFakeWakers(t)
+		told, end := running(t, w)
+		for range 100 { // no receiver: one that blocked would note only one event
+			events <- [2]int16{unix.POLLPRI, 0}
+			if got := within(t, "the note", told.woken); got != WakeNode {
+				t.Fatalf("noted %s", got)
+			}
 		}
-	}
-	if n := len(w.Wake()); n != 1 {
-		t.Errorf("%d wake-ups after 100 events that were not received; want 1", n)
-	}
-	<-w.Wake()
-	event()
-	within(t, "a wake-up after the storm", w.Wake())
-	end()
-	if n := len(told.woken) + len(told.states); n > 1 {
-		t.Errorf("%d more notes than events", n-1)
-	}
-}
-
-func TestNothingIsLeftOpen(t *testing.T) {
-	t.Parallel()
-	for range 20 {
-		w, event, _ := newFakeWakers(t)
-		_, end := running(t, w)
-		event()
-		within(t, "the wake-up", w.Wake())
+		if n := len(w.Wake()); n != 1 {
+			t.Errorf("%d wake-ups after 100 events that were not received; want 1", n)
+		}
+		<-w.Wake()
+		events <- [2]int16{unix.POLLPRI, 0}
+		within(t, "a wake-up after the storm", w.Wake())
 		end()
-		if left := [...]int{w.sources[0].file, w.sources[1].file}; left != [...]int{-1, -1} {
-			t.Errorf("descriptors %d are left", left)
+		if n := len(told.woken) + len(told.states); n > 1 {
+			t.Errorf("%d more notes than events", n-1)
 		}
-		if err := w.Close(); err != nil {
-			t.Errorf("closing again: %v", err)
-		}
-	}
+	})
 }
 
 func TestASourceThatEndsIsToldOnce(t *testing.T) {
 	t.Parallel()
-	w, event, breakIt := newFakeWakers(t)
-	told, end := running(t, w)
-	breakIt()
-	got := within(t, "the end", told.states)
-	if got.Source != WakeKubepods || !errors.Is(got.Err, errTriggerGone) || !strings.Contains(got.Err.Error(), "a pipe") || got.Path != "" || got.Window != 0 {
-		t.Errorf("noted %+v; want the end of kubepods", got)
-	}
-	for range 20 { // the other source continues
-		event()
-		if source := within(t, "the note", told.woken); source != WakeNode {
-			t.Errorf("noted %s; want an event of the node", source)
+	synctest.Test(t, func(t *testing.T) {
+		w, events := newFakeWakers(t)
+		told, end := running(t, w)
+		for range 20 { // the other source continues
+			events <- [2]int16{unix.POLLPRI, unix.POLLPRI | unix.POLLERR}
+			if source := within(t, "the note", told.woken); source != WakeNode {
+				t.Errorf("noted %s; want an event of the node", source)
+			}
 		}
-	}
-	end()
-	if n := len(told.states); n != 0 {
-		t.Errorf("%d more states: %+v", n, <-told.states)
-	}
+		got := within(t, "the end", told.states)
+		if got.Source != WakeKubepods || !errors.Is(got.Err, errTriggerGone) || !strings.Contains(got.Err.Error(), "a group") || got.Path != "" || got.Window != 0 {
+			t.Errorf("noted %+v; want the end of kubepods", got)
+		}
+		end()
+		if n := len(told.states); n != 0 {
+			t.Errorf("%d more states: %+v", n, <-told.states)
+		}
+	})
 }
 
 // TestOpenWakersOnThisMachine: an invalid file in place of the host's does not prevent wake-ups.
@@ -153,14 +152,11 @@ func TestWakersWithoutPSI(t *testing.T) {
 		group          string
 		wantNode, want error
 	}{
-		"v1":               {v1Tree(), "/kubepods", unix.ENOENT, unix.ENOENT},
-		"hybrid":           {hybridTree(), "/kubepods", unix.ENOENT, unix.ENOENT},
-		"v2, no PSI":       {v2Tree(), "/kubepods.slice", unix.ENOENT, unix.ENOENT},
-		"no kubepods":      {v2Tree(), "", unix.ENOENT, errNoKubepods},
-		"file in place":    {tree{"proc/pressure/memory": "some avg10=0", "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": "some avg10=0"}, "/k", errNotPSI, errNotPSI},
-		"directory":        {tree{"proc/pressure/memory": directory, "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": directory}, "/k", unix.EISDIR, unix.EISDIR},
-		"no directory":     {tree{"proc/pressure": "", "sys/fs/cgroup": ""}, "/k", unix.ENOTDIR, unix.ENOTDIR},
-		"nothing whatever": {tree{}, "/kubepods", unix.ENOENT, unix.ENOENT},
+		"v2, no PSI":    {v2Tree(), "/kubepods.slice", unix.ENOENT, unix.ENOENT},
+		"no kubepods":   {v2Tree(), "", unix.ENOENT, errNoKubepods},
+		"file in place": {tree{"proc/pressure/memory": "some avg10=0", "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": "some avg10=0"}, "/k", errNotPSI, errNotPSI},
+		"directory":     {tree{"proc/pressure/memory": directory, "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": directory}, "/k", unix.EISDIR, unix.EISDIR},
+		"no directory":  {tree{"proc/pressure": "", "sys/fs/cgroup": ""}, "/k", unix.ENOTDIR, unix.ENOTDIR},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
