@@ -57,7 +57,7 @@ func said(v Verdict) string {
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	const unknown, unread = -1, "memory.available?"
+	const unknown, unread, gone = -1, "memory.available?", -2
 	soft, reclaiming := softMemory(200, 10*time.Second), hardMemory(100)
 	reclaiming.MinReclaim = Absolute(50)
 	type step struct {
@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 			[]Threshold{soft}, []step{{0, 150, "(soft)"}, {9, 150, "(soft)"}, {9.5, 250, ""}, {11, 150, "(soft)"}, {21, 150, "soft"}},
 		},
 		"a soft timer survives one missing sample and not two": {
-			[]Threshold{soft}, []step{{0, 150, "(soft)"}, {5, unknown, unread}, {10, 150, "soft"}, {11, unknown, unread}, {12, unknown, unread}, {13, 150, "(soft)"}},
+			[]Threshold{soft}, []step{{0, 150, "(soft)"}, {3, unknown, unread}, {4, 150, "(soft)"}, {5, unknown, unread}, {10, 150, "soft"}, {11, unknown, unread}, {12, unknown, unread}, {13, 150, "(soft)"}},
 		},
 		"minimum reclaim keeps a threshold that held, and only that": {
 			[]Threshold{reclaiming}, []step{{0, 120, ""}, {1, 90, "hard"}, {2, 149, "hard"}, {3, 150, ""}, {4, 120, ""}},
@@ -83,8 +83,8 @@ func TestJudge(t *testing.T) {
 		"a sample that is not newer is stale": {
 			[]Threshold{hardMemory(100)}, []step{{1, 500, ""}, {1, 50, "stale"}, {0, 50, "stale"}, {2, 50, "hard"}},
 		},
-		"a signal that is absent is neither unknown nor pressure": {
-			[]Threshold{{Signal: NodeFSInodesFree, Quantity: Absolute(100), Hard: true}}, []step{{0, 0, ""}},
+		"a signal that is absent is neither unknown nor pressure, and ends both": {
+			[]Threshold{soft, reclaiming}, []step{{0, 90, "hard (soft)"}, {1, gone, ""}, {10, 120, "(soft)"}},
 		},
 	} {
 		judge := NewJudge(test.thresholds, 0)
@@ -93,6 +93,9 @@ func TestJudge(t *testing.T) {
 			sample := memoryAt(at, step.available)
 			if step.available == unknown {
 				sample = memoryUnknownAt(at)
+			}
+			if step.available == gone {
+				sample.Observations[MemoryAvailable] = Observation{State: Absent}
 			}
 			if got := said(judge.Judge(sample)); got != step.want {
 				t.Errorf("%s: after %v: %q, want %q", name, at, got, step.want)
@@ -126,20 +129,8 @@ func TestInvariant01UnknownIsNeverPressure(t *testing.T) {
 	}
 }
 
-func TestUnderOutlivesTheLastMetByTheTransitionPeriod(t *testing.T) {
-	t.Parallel()
-	judge := NewJudge([]Threshold{hardMemory(100)}, time.Minute)
-	for _, step := range []struct {
-		at, available int64
-		under         bool
-	}{{0, 500, false}, {1, 50, true}, {2, 500, true}, {60, 500, true}, {61, 500, false}} {
-		verdict := judge.Judge(memoryAt(time.Duration(step.at)*time.Second, step.available))
-		if got := verdict.Under[MemoryAvailable]; got != step.under {
-			t.Errorf("after %d s: under = %v, want %v", step.at, got, step.under)
-		}
-	}
-}
-
+// A signal is under pressure until the transition period after its threshold was last met, and held from the end of the
+// grace period.
 func TestHeldBeginsWhenTheGracePeriodIsOver(t *testing.T) {
 	t.Parallel()
 	judge := NewJudge([]Threshold{{Signal: MemoryAvailable, Quantity: Absolute(100), Grace: 10 * time.Second}}, time.Minute)
