@@ -44,61 +44,48 @@ func TestPIDs(t *testing.T) {
 	}
 }
 
-// TestPIDNamespace: the limit of another PID namespace is not the node's, and a signal that
+// TestPIDNamespace: since 6.14 the limit of another PID namespace is not the node's, and a signal that
 // can never be read fails the start.
 func TestPIDNamespace(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("broken")
-	for name, tc := range map[string]struct {
-		release, namespace       string
-		releaseErr, namespaceErr error
-		want                     string // in the error; "" is none
+	const own, other, unread, anothers = initialPIDNamespace, "pid:[4026532201]", "", "hostPID: true"
+	read := func(value string) func() (string, error) {
+		return func() (string, error) {
+			if value == unread {
+				return "", errors.New("broken")
+			}
+			return value, nil
+		}
+	}
+	for _, tc := range []struct {
+		release, namespace string
+		want               string // in the error; "" is none
 	}{
-		"host's":                     {release: "6.18.1", namespace: initialPIDNamespace},
-		"another one":                {release: "6.14.0", namespace: "pid:[4026532201]", want: "hostPID: true"},
-		"another one, older kernel":  {release: "6.13.12", namespace: "pid:[4026532201]"},
-		"unknown":                    {release: "6.14.0", namespaceErr: broken, want: "broken"},
-		"unknown, older kernel":      {release: "6.13.12", namespaceErr: broken},
-		"unknown kernel":             {releaseErr: broken, namespace: initialPIDNamespace, want: "broken"},
-		"kernel that makes no sense": {release: "plan9", namespace: initialPIDNamespace, want: "plan9"},
+		{"6.18.1", own, ""},
+		{"6.14.0", unread, "broken"},
+		{"6.13.12", unread, ""},
+		{unread, own, "broken"},
+		{"6.14.0-rc1", other, anothers},
+		{"6.14", other, anothers},
+		{"6.18.44-generic", other, anothers},
+		{"7.0.1", other, anothers},
+		{"6.13.9", other, ""},
+		{"5.15.0-91", other, ""},
+		{"4.19", other, ""},
+		{"6", own, `release "6"`},
+		{"6.", own, `release "6."`},
+		{"linux", own, `release "linux"`},
+		{"-6.14", own, `release "-6.14"`},
+		{"6,14", own, `release "6,14"`},
 	} {
 		sys := fakeSystem()
-		sys.release = func() (string, error) { return tc.release, tc.releaseErr }
-		sys.pidNamespace = func() (string, error) { return tc.namespace, tc.namespaceErr }
+		sys.release, sys.pidNamespace = read(tc.release), read(tc.namespace)
 		n, err := open(Options{HostRoot: procTree().Plant(t), Signals: []Signal{PIDAvailable}}, sys)
-		if tc.want != "" {
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%s: error %v, want one with %q", name, err, tc.want)
-			}
-			continue
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: error %v", tc, err)
 		}
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if s := n.Sample(moment(0)); s.Of(PIDAvailable).State != Known {
-			t.Errorf("%s: got %+v; want it known", name, s.Of(PIDAvailable))
-		}
-		_ = n.Close()
-	}
-}
-
-// The first release whose pid_max is that of a namespace is 6.14.
-func TestRelease(t *testing.T) {
-	t.Parallel()
-	sys := fakeSystem()
-	sys.pidNamespace = func() (string, error) { return "pid:[4026532201]", nil }
-	for release, want := range map[string]bool{
-		"6.13.9": false, "6.14.0-rc1": true, "6.14": true, "6.18.44-generic": true, "7.0.1": true, "5.15.0-91": false, "4.19": false,
-	} {
-		sys.release = func() (string, error) { return release, nil }
-		if err := pidMaxVisible(sys); errors.Is(err, errPIDNamespace) != want || !want && err != nil {
-			t.Errorf("%q: %v; want that pid_max is a namespace's to be %t", release, err, want)
-		}
-	}
-	for _, release := range []string{"", "6", "6.", "linux", "-6.14", "6,14"} {
-		sys.release = func() (string, error) { return release, nil }
-		if err := pidMaxVisible(sys); err == nil || errors.Is(err, errPIDNamespace) {
-			t.Errorf("%q: %v; want that it is no release", release, err)
+		if err == nil {
+			_ = n.Close()
 		}
 	}
 }
