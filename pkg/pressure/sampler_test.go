@@ -3,6 +3,7 @@ package pressure
 import (
 	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/kernelfile"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
@@ -62,9 +64,12 @@ func TestSample(t *testing.T) {
 		s.Time = moment(0)
 		return s
 	}
+	only := func(observations [SignalCount]Observation) Sample {
+		return everyAbsent(Sample{Observations: observations})
+	}
 	disk, inodes := onDevice(1, known(40*gib, 100*gib)), onDevice(1, known(5000, 9000))
 	all := func(memory Observation, allocatable int64) Sample {
-		return everyAbsent(Sample{Observations: [SignalCount]Observation{
+		return only([SignalCount]Observation{
 			MemoryAvailable:            memory,
 			KubeletMemoryAvailable:     known(20*gib-6*mib, 24*gib-6*mib),
 			AllocatableMemoryAvailable: known(allocatable, 16*gib),
@@ -73,14 +78,11 @@ func TestSample(t *testing.T) {
 			ImageFSAvailable: disk, ImageFSInodesFree: inodes,
 			ContainerFSAvailable: disk, ContainerFSInodesFree: inodes,
 			PIDAvailable: known(32768-1020, 32768),
-		}})
+		})
 	}
+	noMemAvailable := v1Tree()
+	noMemAvailable["proc/meminfo"] = "MemTotal: 25165824 kB\nHugetlb: 6144 kB\n"
 	byKernel, byWorkingSet := known(22*gib, 24*gib-6*mib), known(20*gib-6*mib, 24*gib-6*mib)
-	one := func(signal Signal, o Observation) Sample {
-		s := Sample{}
-		s.Observations[signal] = o
-		return everyAbsent(s)
-	}
 	for name, tc := range map[string]struct {
 		node    tree
 		options Options
@@ -91,11 +93,15 @@ func TestSample(t *testing.T) {
 		"hybrid, working set": {hybridTree(), Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals()}, all(byWorkingSet, 13*gib)},
 		"v2, kernel":          {v2Tree(), Options{Kubepods: "/kubepods.slice", Signals: Signals()}, all(byKernel, 13*gib+5)},
 		"v2, working set":     {v2Tree(), Options{Kubepods: "kubepods.slice", MemoryAvailable: WorkingSet, Signals: Signals()}, all(byWorkingSet, 13*gib)},
-		"only what is requested needs to be there": {
-			tree{"proc/meminfo": meminfoText}, Options{Signals: []Signal{MemoryAvailable}}, one(MemoryAvailable, byKernel),
+		"only what is requested needs to be there, and the kernel may have no stalls": {
+			tree{"proc/meminfo": meminfoText}, Options{Signals: []Signal{MemoryAvailable, MemoryStall}},
+			only([SignalCount]Observation{MemoryAvailable: byKernel, MemoryStall: absent(unix.ENOENT)}),
+		},
+		"without MemAvailable the kubelet's measure is known": {
+			noMemAvailable, Options{Signals: []Signal{KubeletMemoryAvailable}}, only([SignalCount]Observation{KubeletMemoryAvailable: byWorkingSet}),
 		},
 		"nothing is requested": {tree{}, Options{}, everyAbsent(Sample{})},
-		"no kubepods":          {tree{}, Options{Signals: []Signal{AllocatableMemoryAvailable}}, one(AllocatableMemoryAvailable, absent(errNoKubepods))},
+		"no kubepods":          {tree{}, Options{Signals: []Signal{AllocatableMemoryAvailable}}, only([SignalCount]Observation{AllocatableMemoryAvailable: absent(errNoKubepods)})},
 	} {
 		tc.options.HostRoot = tc.node.Plant(t)
 		n := mustOpen(t, tc.options, fakeSystem())
@@ -141,8 +147,11 @@ func TestUnknownIsNeverZero(t *testing.T) {
 			for name, spoil := range spoils() {
 				t.Run(source.signal.String()+"/"+file+"/"+name, func(t *testing.T) {
 					t.Parallel()
-					options, node := source.options, source.node()
-					options.HostRoot, options.Signals = node.Plant(t), []Signal{source.signal, NodeFSAvailable}
+					options, node, other := source.options, source.node(), NodeFSAvailable
+					if source.signal == KubeletMemoryAvailable && file != "proc/meminfo" {
+						other = MemoryAvailable
+					}
+					options.HostRoot, options.Signals = node.Plant(t), []Signal{source.signal, other}
 					n, path := mustOpen(t, options, fakeSystem()), filepath.Join(options.HostRoot, file)
 					spoil(t, path)
 					_ = n.Close() // unlike a kernel file, a regular file outlives its name
@@ -151,8 +160,8 @@ func TestUnknownIsNeverZero(t *testing.T) {
 					if seen.State != Unknown || seen.Available != 0 || seen.Capacity != 0 || seen.Err == nil || !strings.Contains(seen.Err.Error(), filepath.Base(file)) {
 						t.Errorf("%s is %+v; want it unknown, and %s named", source.signal, seen, file)
 					}
-					if other := s.Of(NodeFSAvailable); other.State != Known {
-						t.Errorf("nodefs.available is %+v; want it known", other)
+					if s.Of(other).State != Known {
+						t.Errorf("%s is %+v; want it known", other, s.Of(other))
 					}
 					_ = n.Close()
 					again, err := open(options, fakeSystem())
@@ -216,31 +225,6 @@ func TestHugePagesAreNotAvailable(t *testing.T) {
 					t.Errorf("%s, %s, by %s: got %+v, want %+v; the kubelet's %+v, want %+v",
 						name, version, definition, s.Of(MemoryAvailable), want, s.Of(KubeletMemoryAvailable), tc.want)
 				}
-			}
-		}
-	}
-}
-
-// TestMemoryByBothMeasures: a fault of what only one of the two is read from leaves the other
-// known.
-func TestMemoryByBothMeasures(t *testing.T) {
-	t.Parallel()
-	both := []Signal{MemoryAvailable, KubeletMemoryAvailable}
-	for name, tc := range map[string]struct {
-		file, content string
-		unknown       Signal
-	}{
-		"the root cgroup is unread": {"sys/fs/cgroup/memory/memory.stat", "", KubeletMemoryAvailable},
-		"MemAvailable is missing":   {"proc/meminfo", "MemTotal: 25165824 kB\nHugetlb: 0 kB\n", MemoryAvailable},
-	} {
-		root := v1Tree().Plant(t)
-		n := mustOpen(t, Options{HostRoot: root, Signals: both}, fakeSystem())
-		kernelfiletest.Put(t, filepath.Join(root, tc.file), tc.content)
-		_ = n.Close()
-		s := n.Sample(moment(0))
-		for _, signal := range both {
-			if seen := s.Of(signal); (seen.State == Unknown) != (signal == tc.unknown) {
-				t.Errorf("%s: %v is %+v", name, signal, seen)
 			}
 		}
 	}
@@ -311,6 +295,11 @@ func TestThisMachine(t *testing.T) {
 		fine(Options{}, PIDAvailable)
 	} else if !errors.Is(err, errPIDNamespace) {
 		t.Error(err)
+	}
+	if _, err := os.ReadFile(nodePSI); err == nil {
+		fine(Options{}, MemoryStall)
+	} else {
+		t.Logf("SKIP: %v", err)
 	}
 	fine(Options{HostRoot: procTree().Plant(t)}, NodeFSAvailable, ImageFSAvailable)
 	if _, err := (&Options{}).readCPULists(&bytes.Buffer{}); err != nil {

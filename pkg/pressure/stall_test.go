@@ -11,32 +11,10 @@ import (
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
-// stalledNode is a node whose total of stalls the test writes.
-type stalledNode struct {
-	*Node
-	path string
-}
-
-func newStalledNode(t *testing.T, full bool, window time.Duration) stalledNode {
-	t.Helper()
-	root := procTree().Plant(t)
-	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryStall}, StallFull: full, StallWindow: window}, fakeSystem())
-	return stalledNode{n, filepath.Join(root, "proc/pressure/memory")}
-}
-
-// at returns memory.stall for a total, with half of it as full.
-func (n stalledNode) at(t *testing.T, offset, total time.Duration) Observation {
-	t.Helper()
-	kernelfiletest.Put(t, n.path, fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n",
-		total.Microseconds(), total.Microseconds()/2))
-	_ = n.Close() // a regular file, unlike the kernel's, outlives its name
-	s := n.Sample(moment(offset))
-	return s.Of(MemoryStall)
-}
-
 func TestStall(t *testing.T) {
 	t.Parallel()
 	const ms, s = time.Millisecond, time.Second
+	const tooMuch = -1                                   // a stall that cannot be: no task can wait longer than the time that has passed
 	type reading struct{ at, total, want time.Duration } // want is what was stalled within the window
 	for _, test := range []struct {
 		name     string
@@ -55,33 +33,28 @@ func TestStall(t *testing.T) {
 		{"never more than the window", false, s, []reading{{0, 0, 0}, {500 * ms, 1400 * ms, s}}},
 		{"between two readings the last one stands", false, 2 * s, []reading{{0, 0, 0}, {50 * ms, 40 * ms, 0}, {100 * ms, 40 * ms, 40 * ms}}},
 		{"a total that runs backwards counts from anew", false, 2 * s, []reading{{0, time.Hour, 0}, {s, 10 * ms, 0}, {1500 * ms, 30 * ms, 20 * ms}}},
+		{"it begins anew after a stall that cannot be", false, 2 * s, []reading{
+			{0, 0, 0}, {s, 2100 * ms, tooMuch}, {2 * s, 2200 * ms, 0}, {3 * s, math.MaxInt64, tooMuch},
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			n := newStalledNode(t, test.full, test.window)
+			root := procTree().Plant(t)
+			n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryStall}, StallFull: test.full, StallWindow: test.window}, fakeSystem())
 			for _, r := range test.readings {
-				got := n.at(t, r.at, r.total)
-				if want := known((test.window - r.want).Microseconds(), test.window.Microseconds()); got != want {
+				kernelfiletest.Put(t, filepath.Join(root, nodePSI), fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n"+
+					"full avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n", r.total.Microseconds(), r.total.Microseconds()/2))
+				_ = n.Close() // a regular file, unlike the kernel's, outlives its name
+				s := n.Sample(moment(r.at))
+				got, want := s.Of(MemoryStall), known((test.window-r.want).Microseconds(), test.window.Microseconds())
+				if r.want == tooMuch {
+					want = unknown(got.Err)
+				}
+				if got != want || r.want == tooMuch && !strings.Contains(fmt.Sprint(got.Err), "the total grew by ") {
 					t.Errorf("after %v, total %v: %+v, want %+v", r.at, r.total, got, want)
 				}
 			}
 		})
-	}
-}
-
-// No task can wait longer than the time that has passed.
-func TestStallThatCannotBe(t *testing.T) {
-	t.Parallel()
-	n := newStalledNode(t, false, 2*time.Second)
-	n.at(t, 0, 0)
-	if got := n.at(t, time.Second, 2100*time.Millisecond); got.State != Unknown || !strings.Contains(fmt.Sprint(got.Err), "grew by 2.1s in 1s") {
-		t.Errorf("a stall of 2.1 s in 1 s: %+v, want it unknown", got)
-	}
-	if got := n.at(t, 2*time.Second, 2200*time.Millisecond); got != known(2_000_000, 2_000_000) {
-		t.Errorf("after it: %+v, want it to begin anew", got)
-	}
-	if got := n.at(t, 3*time.Second, math.MaxInt64); got.State != Unknown {
-		t.Errorf("a stall of eternity: %+v, want it unknown", got)
 	}
 }
 
@@ -98,30 +71,5 @@ func TestStallSampledOften(t *testing.T) {
 		if got := source.stalled(); got < 599_000 || got > 601_000 {
 			t.Errorf("sampled every %v: %d us of 2 s, want 600,000", every, got)
 		}
-	}
-}
-
-func TestStallOfAKernelWithout(t *testing.T) {
-	t.Parallel()
-	root := tree{"proc/meminfo": meminfoText}.Plant(t)
-	s := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryStall, MemoryAvailable}}, fakeSystem()).Sample(moment(0))
-	if got := s.Of(MemoryStall); got.State != Absent || !strings.Contains(fmt.Sprint(got.Err), "proc/pressure/memory") {
-		t.Errorf("memory.stall is %+v, want it absent, and why", got)
-	}
-	if got := s.Of(MemoryAvailable); got.State != Known {
-		t.Errorf("memory.available is %+v, want it known", got)
-	}
-}
-
-func TestStallOfThisMachine(t *testing.T) {
-	t.Parallel()
-	n := mustOpen(t, Options{Signals: []Signal{MemoryStall}, StallWindow: time.Second}, kernel())
-	s := n.Sample(time.Now())
-	got := s.Of(MemoryStall)
-	if got.State == Absent {
-		t.Skipf("SKIP: %v", got.Err)
-	}
-	if got.State != Known || got.Capacity != 1_000_000 || got.Available < 0 || got.Available > got.Capacity {
-		t.Errorf("memory.stall %+v", got)
 	}
 }
