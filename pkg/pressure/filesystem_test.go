@@ -32,6 +32,8 @@ func TestFilesystems(t *testing.T) {
 	t.Parallel()
 	const images = "var/lib/containerd"
 	one, own := onDevice(1, known(1, 10)), onDevice(2, known(7, 70))
+	btrfs := fakeSystem()
+	btrfs.statfs = func(string) (filesystem, error) { return filesystem{device: 1, available: 1, capacity: 10}, nil }
 	for name, tc := range map[string]struct {
 		dirs      []string
 		directory string // of imagefs
@@ -63,6 +65,7 @@ func TestFilesystems(t *testing.T) {
 			{mounted, one, onDevice(1, known(2, 20)), tc.images},
 			{before, onDevice(1, known(40*gib, 100*gib)), onDevice(1, known(5000, 9000)), onDevice(1, known(40*gib, 100*gib))},
 			{mounted, one, onDevice(1, known(2, 20)), tc.images},
+			{btrfs, one, absent(errNoInodes), one}, // it counts none, and that is no shortage
 		} {
 			now = step.now
 			s := n.Sample(moment(0))
@@ -93,23 +96,6 @@ func TestLinksOfTheHost(t *testing.T) {
 		if got := n.Directory(signal); got != filepath.Join(root, want) {
 			t.Errorf("%s is about %q; want %q", signal, got, want)
 		}
-	}
-}
-
-// TestNoInodes: btrfs counts none, and that is no shortage.
-func TestNoInodes(t *testing.T) {
-	t.Parallel()
-	sys := fakeSystem()
-	sys.statfs = func(string) (filesystem, error) { return filesystem{device: 1, available: 1, capacity: 10}, nil }
-	n := mustOpen(t, Options{HostRoot: v1Tree().Plant(t), Signals: Signals()}, sys)
-	s := n.Sample(moment(0))
-	for _, signal := range []Signal{NodeFSInodesFree, ImageFSInodesFree, ContainerFSInodesFree} {
-		if got := s.Of(signal); got.State != Absent || !errors.Is(got.Err, errNoInodes) {
-			t.Errorf("%s is %+v; want it absent", signal, got)
-		}
-	}
-	if got := s.Of(NodeFSAvailable); got != onDevice(1, known(1, 10)) {
-		t.Errorf("nodefs.available is %+v", got)
 	}
 }
 
