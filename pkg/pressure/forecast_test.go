@@ -18,7 +18,7 @@ func follow(j *Judge, every, during time.Duration, available func(at time.Durati
 }
 
 func watching() *Judge {
-	return NewJudge([]Threshold{hardMemory(gibibyte), softMemory(4*gibibyte, 30*time.Second)}, 0)
+	return NewJudge([]Threshold{hardMemory(gib), softMemory(4*gib, 30*time.Second)}, 0)
 }
 
 // falling returns a function that falls from so many MiB, by rate MiB a second between two moments.
@@ -52,7 +52,7 @@ func TestForecast(t *testing.T) {
 	const end, ms, never = 10 * time.Second, time.Millisecond, Never
 	nonsense := func(at time.Duration) int64 { // one reading in four
 		if at/(100*ms)%4 == 3 {
-			return -2 * gibibyte
+			return -2 * gib
 		}
 		return 0
 	}
@@ -137,10 +137,10 @@ func TestForecastIsUnknownWithoutReadings(t *testing.T) {
 	if f := j.Judge(memoryUnknownAt(2100 * time.Millisecond)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
 		t.Errorf("a forecast of what is not known: %+v", f)
 	}
-	if f := j.Judge(memoryBytes(5*time.Minute, 7*gibibyte)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
+	if f := j.Judge(memoryBytes(5*time.Minute, 7*gib)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
 		t.Errorf("a forecast from readings a minute old: %+v", f)
 	}
-	soft := NewJudge([]Threshold{softMemory(4*gibibyte, time.Second)}, 0)
+	soft := NewJudge([]Threshold{softMemory(4*gib, time.Second)}, 0)
 	if f := follow(soft, 100*time.Millisecond, time.Second, fall); f != (Forecast{}) {
 		t.Errorf("a forecast without a hard threshold: %+v", f)
 	}
