@@ -51,9 +51,6 @@ func TestMemoryCgroup(t *testing.T) {
 		"v2, the host's root":                {root("anon 1000\nfile 2000\ninactive_file 500\n"), "/", memory{2500, unlimited}},
 		"v2, the root of a namespace":        {namespaced, "/", memory{3200, unlimited}},
 		"v2, a root that uses nothing":       {root("anon 0\nfile 0\ninactive_file 0\n"), "/", memory{}},
-		"v2, a root without inactive cache":  {root("anon 1\nfile 1\n"), "/", memory{}},
-		"v2, a root without anonymous":       {root("file 1\ninactive_file 0\n"), "/", memory{}},
-		"v2, a root without page cache":      {root("anon 1\ninactive_file 0\n"), "/", memory{}},
 	} {
 		g, err := findMemoryCgroup(tc.mount.Plant(t), tc.group, WorkingSet)
 		must(t, err)
