@@ -125,22 +125,6 @@ func TestInvariant03SameFactsSameRanking(t *testing.T) {
 	}
 }
 
-func TestWhy(t *testing.T) {
-	t.Parallel()
-	pods := []Pod{pod("over", 300, 100, 5), pod("within", 50, 100, 0), pod("bare", 1, 0, 0)}
-	pods[2].Owner = ""
-	ranking := Order(Memory, pods, Rules{BarePods: true})
-	got := []string{ranking.Candidates[0].Why(), ranking.Candidates[1].Why(), ranking.Protected[0].Why()}
-	want := []string{
-		"uses 300.0Mi, requests 100.0Mi, 200.0Mi over; priority 5; ahead of the next by: exceeds its request",
-		"uses 50.0Mi, requests 100.0Mi; priority 0",
-		"protected: NoController",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("why (-want +got):\n%s", diff)
-	}
-}
-
 func benchmarkOrder(b *testing.B, n int) {
 	b.Helper()
 	pods := anyPods(rand.New(rand.NewPCG(5, 6)), n)

@@ -112,11 +112,12 @@ func TestPodsBelongToTheDeepestQueue(t *testing.T) {
 		{Name: "group", Queues: []Queue{tenant("a", below(batch)), tenant("b")}},
 		{Name: "group2", Queues: []Queue{tenant("c")}},
 	}
-	labelled := in("a", pod("a2", 1, 1, 0))
-	labelled.Labels = map[string]string{"kind": "batch"}
-	other := in("z", pod("z2", 1, 1, 0))
-	other.Labels = labelled.Labels
-	pods := []Pod{in("a", pod("a1", 1, 1, 0)), labelled, in("b", pod("b1", 1, 1, 0)), in("c", pod("c1", 1, 1, 0)), in("z", pod("z1", 1, 1, 0)), other}
+	pods := podsOf(t, "a/a1 1 1 0", "a/a2 1 1 0", "b/b1 1 1 0", "c/c1 1 1 0", "z/z1 1 1 0", "z/z2 1 1 0")
+	for i := range pods {
+		if strings.HasSuffix(pods[i].Name, "2") {
+			pods[i].Labels = map[string]string{"kind": "batch"}
+		}
+	}
 	pods[4].Owner = "" // protected pods have a queue too
 	got := map[string]string{}
 	ranking := Order(Memory, pods, Rules{Queues: queues, BarePods: true})
@@ -281,7 +282,7 @@ func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
 }
 
 // No guarantee is inverted: while one pod outside of all sheltered queues can be evicted,
-// no pod inside is.
+// no pod inside is. Neighbors that cannot be evicted for the moment lift none.
 func TestGuaranteesAreNeverInverted(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(15, 16))
@@ -315,6 +316,10 @@ func TestGuaranteesAreNeverInverted(t *testing.T) {
 			lifted++
 		default:
 			t.Fatalf("%d of %d candidates are within a guarantee", sheltered, len(ranking.Candidates))
+		}
+		ranking.Withhold(func(*Entry) Protection { return ProtectedBackingOff })
+		if len(ranking.Candidates) != 0 {
+			t.Fatalf("candidates %v, want none: all that could be evicted were refused", namesOf(ranking.Candidates))
 		}
 	}
 	if kept < 100 {

@@ -98,21 +98,3 @@ func TestWithholdKeepsTheOrderOfTheRest(t *testing.T) {
 		t.Error("no state had a withheld pod between two that no key orders: the states are not worth testing")
 	}
 }
-
-// Whatever is withheld, a pod within a guarantee keeps the protection from Order: neighbors
-// that cannot be evicted for the moment lift no guarantee.
-func TestWithholdLiftsNoGuarantee(t *testing.T) {
-	t.Parallel()
-	queues := []Queue{tenant("within", guaranteed(1000)), tenant("over", guaranteed(100))}
-	pods := []Pod{in("within", pod("kept", 500, 0, 0)), in("over", pod("a", 90, 0, 0)), in("over", pod("b", 90, 0, 0))}
-	ranking := Order(Memory, pods, Rules{Queues: queues})
-	ranking.Withhold(func(*Entry) Protection { return ProtectedBackingOff })
-	if len(ranking.Candidates) != 0 {
-		t.Errorf("candidates %v, want none: all that could be evicted were refused", namesOf(ranking.Candidates))
-	}
-	for _, e := range ranking.Protected {
-		if want := map[bool]Protection{true: ProtectedWithinGuarantee, false: ProtectedBackingOff}[e.Pod.Name == "kept"]; e.Protection != want {
-			t.Errorf("%s is protected as %q, want %q", e.Pod.Name, e.Protection, want)
-		}
-	}
-}
