@@ -93,6 +93,11 @@ func TestWhichActsFirst(t *testing.T) {
 	compare(t, []comparison{
 		{"the defaults", thresholds{hard(memory, five)}, thresholds{hard(memory, pressure.Absolute(100*mi))}, nil, nil, ""},
 		{"a percentage above an amount", thresholds{hard(nodefs, one)}, fives, nil, first(nodefs), ""},
+		{
+			"a finding says both values and what to write", thresholds{hard(nodefs, pressure.Absolute(gi))}, fives, nil, first(nodefs),
+			"the kubelet evicts below 5.0Gi (hard), by /k.yaml, without asking budgets and with one second of grace; " +
+				"evictd below 1.0Gi (hard); write a threshold above 5.0Gi in evictd's configuration, or a lower one in the kubelet's.",
+		},
 		{"an amount above a percentage", thresholds{hard(nodefs, pressure.Absolute(6*gi))}, fives, nil, nil, ""},
 		{"equal lines", fives, fives, nil, first(nodefs), ""},
 		{"evictd leaves the signal to the kubelet", nil, fives, nil, nil, ""},
@@ -122,6 +127,8 @@ func TestTheCopyForTheLimitOfThePodsCgroup(t *testing.T) {
 		{"evictd has none", nil, theirs, nil, first(signal), "evictd has no threshold there; write allocatableMemory.available: 200Mi"},
 		{"the cgroup has no limit", nil, theirs, func(seen *pressure.Observation) { seen.State = pressure.Absent }, nil, ""},
 		{"the limit is all of the memory", nil, theirs, func(seen *pressure.Observation) { seen.Capacity = 100 * gi }, nil, ""},
+		{"the cgroup cannot be read", thresholds{hard(signal, pressure.Absolute(50*mi))}, theirs, func(seen *pressure.Observation) { seen.State = pressure.Unknown }, nil, ""},
+		{"evictd has one, and the cgroup no limit", thresholds{hard(signal, pressure.Absolute(50*mi))}, theirs, func(seen *pressure.Observation) { seen.State = pressure.Absent }, nil, ""},
 		{"evictd's is above", thresholds{hard(signal, pressure.Fraction(.05))}, theirs, nil, nil, ""},
 		{"evictd's is below", thresholds{hard(signal, pressure.Absolute(50*mi))}, theirs, nil, first(signal), "evictd below 50.0Mi (hard); write a threshold above 100.0Mi"},
 	})
@@ -150,29 +157,4 @@ func TestKubeletMemoryIsComparedWithTheKubeletsMemory(t *testing.T) {
 			nil, first(onKubelets), "",
 		},
 	})
-}
-
-func TestAFindingSaysBothValuesAndWhatToWrite(t *testing.T) {
-	t.Parallel()
-	got := kubeletconfig.Compare([]pressure.Threshold{hard(pressure.NodeFSAvailable, pressure.Absolute(gi))},
-		kubelet(hard(pressure.NodeFSAvailable, pressure.Fraction(.05))), calm())
-	const want = "the kubelet evicts below 5.0Gi (hard), by /k.yaml, without asking budgets and with one second of grace; " +
-		"evictd below 1.0Gi (hard); write a threshold above 5.0Gi in evictd's configuration, or a lower one in the kubelet's"
-	if len(got) != 1 || got[0].Detail != want {
-		t.Errorf("got  %+v\nwant %s", got, want)
-	}
-}
-
-// What cannot be read is not compared: nothing is made up.
-func TestUnknownSignalsAreNotCompared(t *testing.T) {
-	t.Parallel()
-	node := calm()
-	for _, state := range []pressure.State{pressure.Unknown, pressure.Absent} {
-		node.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: state}
-		got := kubeletconfig.Compare([]pressure.Threshold{hard(pressure.NodeFSAvailable, pressure.Absolute(gi))},
-			kubelet(hard(pressure.NodeFSAvailable, pressure.Absolute(2*gi))), node)
-		if len(got) != 0 {
-			t.Errorf("%v: %+v", state, got)
-		}
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -19,19 +20,11 @@ const kubeletHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletCon
 // writeKubelet writes a kubelet's configuration, with drop-ins by name.
 func writeKubelet(t *testing.T, text string, dropIns map[string]string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	files := kernelfiletest.Tree{"config.yaml": text}
 	for name, content := range dropIns {
-		if err := os.MkdirAll(path+".d", 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(path+".d", name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		files["config.yaml.d/"+name] = content
 	}
-	return path
+	return filepath.Join(files.Plant(t), "config.yaml")
 }
 
 // written writes thresholds as text, to compare them.
@@ -63,7 +56,7 @@ func TestReadKubelet(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name    string
-		text    string
+		text    string // "" has the directory of drop-ins alone, as a kubelet with --config-dir and without --config
 		dropIns map[string]string
 		want    []string
 		high    int
@@ -116,6 +109,17 @@ func TestReadKubelet(t *testing.T) {
 			85, 0,
 		},
 		{
+			"drop-ins alone have no defaults", "",
+			map[string]string{
+				"00-k3s-defaults.conf": kubeletHead + "evictionHard: {nodefs.available: 5%, imagefs.available: 5%}",
+				"99-own.conf":          kubeletHead + "evictionHard: {memory.available: 4Gi, imagefs.available: 6%}",
+			},
+			[]string{
+				"memory.available<4294967296 (hard)", "allocatableMemory.available<4294967296 (hard)", "nodefs.available<5% (hard)", "imagefs.available<6% (hard)",
+			},
+			85, 0,
+		},
+		{
 			"what cannot be understood counts for nothing",
 			kubeletHead + "evictionHard: {memory.available: lots, nodefs.available: 120%, imagefs.available: null, memory.stall: 5%, pid.available: NaN%, nodefs.inodesFree: 10%%, unknown: 1Gi}\n" +
 				"evictionSoft: {nodefs.inodesFree: 10%, imagefs.inodesFree: 10%}\nevictionSoftGracePeriod: {imagefs.inodesFree: -1s}\nimageGCHighThresholdPercent: 101\nsomethingNew: {a: 1}",
@@ -124,7 +128,11 @@ func TestReadKubelet(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := kubeletconfig.Read(writeKubelet(t, test.text, test.dropIns))
+			path := writeKubelet(t, test.text, test.dropIns)
+			if test.text == "" {
+				path += ".d"
+			}
+			got, err := kubeletconfig.Read(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,77 +142,55 @@ func TestReadKubelet(t *testing.T) {
 			if got.ImageCollection != collectionOf(test.high) || len(got.Unread) != test.unread {
 				t.Errorf("image collection below %v, want it at %d; %d entries unread, want %d: %q", got.ImageCollection, test.high, len(got.Unread), test.unread, got.Unread)
 			}
+			for name := range test.dropIns {
+				if strings.Contains(strings.Join(got.Files, " "), name) != strings.HasSuffix(name, ".conf") {
+					t.Errorf("files %q, drop-in %q", got.Files, name)
+				}
+			}
 		})
 	}
 }
 
+// An empty directory is what a runtime makes where a file should be mounted. A link without its target is there: the
+// kubelet may see what it leads to.
 func TestReadKubeletRefusesWhatIsNone(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{
-		"empty": "", "a NUL byte": "a\x00b", "not UTF-8": "\xff\xfe", "not YAML": "a: [", "a list": "[1]",
-		"too large": kubeletHead + strings.Repeat("#", 1<<20), "only a kind": "kind: KubeletConfiguration",
-		"a number for an amount": kubeletHead + "evictionHard: {imagefs.available: 5}", "a list for a map": kubeletHead + "evictionSoftGracePeriod: [1]",
-		"a text for a number": kubeletHead + "imageGCHighThresholdPercent: many",
-	} {
-		if _, err := kubeletconfig.Read(writeKubelet(t, text, nil)); err == nil || !strings.Contains(err.Error(), "config.yaml") {
-			t.Errorf("%s: %v, want a fault that names the file", name, err)
-		}
-	}
-	_, err := kubeletconfig.Read(writeKubelet(t, "apiVersion: v1\nkind: Config\n", nil))
-	if err == nil || !strings.Contains(err.Error(), `not a KubeletConfiguration: it says apiVersion "v1" and kind "Config"`) {
-		t.Errorf("a kubeconfig: %v", err)
-	}
-	if _, err = kubeletconfig.Read(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
-	}
-	if _, err = kubeletconfig.Read(t.TempDir()); err == nil || !strings.Contains(err.Error(), "it is a directory without files that end with .conf") {
-		t.Errorf("an empty directory, which a runtime makes where a file should be mounted: %v", err)
-	}
-	pipe := filepath.Join(t.TempDir(), "config.yaml")
-	if err = unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{pipe, os.DevNull} {
-		if _, err = kubeletconfig.Read(path); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	broken := writeKubelet(t, kubeletHead, map[string]string{"a.conf": "kind: Other"})
-	if _, err = kubeletconfig.Read(broken); err == nil || !strings.Contains(err.Error(), "a.conf") {
-		t.Errorf("a broken drop-in: %v, want that nothing is known", err)
-	}
-}
-
-// TestDropInsAlone: a kubelet with --config-dir and without --config has no default thresholds.
-func TestDropInsAlone(t *testing.T) {
-	t.Parallel()
-	file := writeKubelet(t, "", map[string]string{
-		"00-k3s-defaults.conf": kubeletHead + "evictionHard: {nodefs.available: 5%, imagefs.available: 5%}",
-		"99-own.conf":          kubeletHead + "evictionHard: {memory.available: 4Gi, imagefs.available: 6%}",
-	})
-	got, err := kubeletconfig.Read(file + ".d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{
-		"memory.available<4294967296 (hard)", "allocatableMemory.available<4294967296 (hard)", "nodefs.available<5% (hard)", "imagefs.available<6% (hard)",
-	}
-	if diff := cmp.Diff(want, written(got)); diff != "" || len(got.Files) != 2 || len(got.Unread) != 0 {
-		t.Errorf("%q, unread %q, thresholds (-want +got):\n%s", got.Files, got.Unread, diff)
-	}
-}
-
-// TestLinkWithoutItsTarget: the kubelet may see what it leads to, so that nothing is known.
-func TestLinkWithoutItsTarget(t *testing.T) {
-	t.Parallel()
-	file := writeKubelet(t, kubeletHead, map[string]string{"a.conf": kubeletHead})
-	other := filepath.Join(t.TempDir(), "config.yaml")
-	for link, path := range map[string]string{other: other, filepath.Join(file+".d", "b.conf"): file} {
-		if err := os.Symlink("/nowhere/x", link); err != nil {
+	text := func(text string) string { return writeKubelet(t, text, nil) }
+	link := func(path string) string {
+		if err := os.Symlink("/nowhere/x", path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := kubeletconfig.Read(path); err == nil || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), `it is a link to "/nowhere/x"`) {
-			t.Errorf("%s: %v", link, err)
+		return path
+	}
+	pipe := filepath.Join(t.TempDir(), "config.yaml")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	linked := writeKubelet(t, kubeletHead, map[string]string{"a.conf": kubeletHead})
+	link(filepath.Join(linked+".d", "b.conf"))
+	for name, test := range map[string]struct{ path, want string }{
+		"empty":                     {text(""), "config.yaml"},
+		"a NUL byte":                {text("a\x00b"), "config.yaml"},
+		"not UTF-8":                 {text("\xff\xfe"), "config.yaml"},
+		"not YAML":                  {text("a: ["), "config.yaml"},
+		"a list":                    {text("[1]"), "config.yaml"},
+		"too large":                 {text(kubeletHead + strings.Repeat("#", 1<<20)), "config.yaml"},
+		"only a kind":               {text("kind: KubeletConfiguration"), "config.yaml"},
+		"a number for an amount":    {text(kubeletHead + "evictionHard: {imagefs.available: 5}"), "config.yaml"},
+		"a list for a map":          {text(kubeletHead + "evictionSoftGracePeriod: [1]"), "config.yaml"},
+		"a text for a number":       {text(kubeletHead + "imageGCHighThresholdPercent: many"), "config.yaml"},
+		"a kubeconfig":              {text("apiVersion: v1\nkind: Config\n"), `not a KubeletConfiguration: it says apiVersion "v1" and kind "Config"`},
+		"no file":                   {filepath.Join(t.TempDir(), "none"), "none"},
+		"an empty directory":        {t.TempDir(), "it is a directory without files that end with .conf"},
+		"a pipe":                    {pipe, "it is not a regular file"},
+		"a device":                  {os.DevNull, "it is not a regular file"},
+		"a broken drop-in":          {writeKubelet(t, kubeletHead, map[string]string{"a.conf": "kind: Other"}), "a.conf"},
+		"a link without its target": {link(filepath.Join(t.TempDir(), "config.yaml")), `it is a link to "/nowhere/x"`},
+		"a drop-in that is one":     {linked, `it is a link to "/nowhere/x"`},
+	} {
+		_, err := kubeletconfig.Read(test.path)
+		if err == nil || !strings.Contains(err.Error(), test.want) || errors.Is(err, os.ErrNotExist) != (name == "no file") {
+			t.Errorf("%s: %v, want a fault with %q", name, err, test.want)
 		}
 	}
 }
