@@ -141,19 +141,6 @@ func decidedBy(a *Agent) int {
 	return s.decided
 }
 
-// finished adds 10,000 pods that have finished, half of them because the kubelet evicted them. Their cgroups are gone.
-func (n *benchNode) finished() {
-	for i := range 10_000 {
-		pod := *n.pods[0]
-		pod.UID = fmt.Sprintf("finished-%d", i)
-		pod.Name, pod.CgroupUID, pod.Finished = pod.UID, pod.UID, true
-		if i%2 == 0 {
-			pod.KubeletEvictedAt = time.Unix(1, 0)
-		}
-		n.pods = append(n.pods, &pod)
-	}
-}
-
 // BenchmarkTickCalm110 is a tick of a node that is short of nothing: it must
 // allocate nothing.
 func BenchmarkTickCalm110(b *testing.B) {
@@ -170,17 +157,8 @@ func BenchmarkTickCalm110(b *testing.B) {
 
 // BenchmarkTickDecides110 is a tick that finds pressure, ranks all pods and hands
 // the first one over, until the decision is complete. The books are new each time.
-func BenchmarkTickDecides110(b *testing.B) { benchmarkDecides(b, newBenchNode(110, 1<<10)) }
-
-// BenchmarkTickDecidesFinishedPods is the same beside 10,000 that have finished and are still listed.
-func BenchmarkTickDecidesFinishedPods(b *testing.B) {
+func BenchmarkTickDecides110(b *testing.B) {
 	n := newBenchNode(110, 1<<10)
-	n.finished()
-	benchmarkDecides(b, n)
-}
-
-func benchmarkDecides(b *testing.B, n *benchNode) {
-	b.Helper()
 	a := newBenchAgent(b, n)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -209,35 +187,5 @@ func BenchmarkTickWaits110(b *testing.B) {
 	}
 	if a.planned != nil { // each tick decides to wait
 		b.Fatal("another one was chosen")
-	}
-}
-
-// BenchmarkTickWaitsFinishedPods is a tick under pressure that waits for a pod that others end,
-// beside 110 pods and 10,000 that have finished and are still listed, as Jobs and what the kubelet
-// evicted are.
-func BenchmarkTickWaitsFinishedPods(b *testing.B) {
-	n := newBenchNode(110, 1<<10)
-	n.pods[109].Terminating = true
-	n.uses[109].Anonymous = 8 << 10 * mebi
-	n.finished()
-	a := newBenchAgent(b, n)
-	b.ReportAllocs()
-	for b.Loop() {
-		a.judge = pressure.NewJudge(a.policy.Thresholds, 0) // the clock begins anew
-		a.tick(b.Context())
-	}
-	if a.planned != nil || decidedBy(a) == 0 {
-		b.Fatal("a pod was chosen")
-	}
-}
-
-// BenchmarkStatus110 is what a document costs the loop, beside reading the cgroups.
-func BenchmarkStatus110(b *testing.B) {
-	a := newBenchAgent(b, newBenchNode(110, 16<<10))
-	a.tick(b.Context())
-	b.ReportAllocs()
-	for b.Loop() {
-		a.documents.last = nil
-		a.document(time.Now())
 	}
 }
