@@ -2,45 +2,34 @@ package pressure
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 func TestPIDs(t *testing.T) {
 	t.Parallel()
-	const pidMax, threadsMax = "proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"
-	unknown := Observation{State: Unknown}
 	for name, tc := range map[string]struct {
-		files tree
-		want  Observation
+		pidMax, threadsMax string
+		want               Observation // the zero value cannot be read
 	}{
-		"pid_max is smaller":     {tree{pidMax: "5000\n", threadsMax: "6000\n"}, known(3980, 5000)},
-		"threads-max is smaller": {tree{pidMax: "6000\n", threadsMax: "5000\n"}, known(3980, 5000)},
-		"only pid_max":           {tree{pidMax: "5000\n"}, unknown},
-		"only threads-max":       {tree{threadsMax: "5000\n"}, unknown},
-		"more tasks than PIDs":   {tree{pidMax: "1000\n", threadsMax: "6000\n"}, known(-20, 1000)},
-		"neither":                {tree{}, unknown},
-		"zero":                   {tree{pidMax: "0\n", threadsMax: "6000\n"}, unknown},
-		"one makes no sense":     {tree{pidMax: "many\n", threadsMax: "6000\n"}, unknown},
-		"one cannot be read":     {tree{pidMax: directory, threadsMax: "6000\n"}, unknown},
-		"one is empty":           {tree{pidMax: "5000\n", threadsMax: ""}, unknown},
+		"pid_max is smaller":     {"5000\n", "6000\n", known(3980, 5000)},
+		"threads-max is smaller": {"6000\n", "5000\n", known(3980, 5000)},
+		"more tasks than PIDs":   {"1000\n", "6000\n", known(-20, 1000)},
+		"zero":                   {"0\n", "6000\n", Observation{}},
 	} {
-		root := procTree().Plant(t)
-		n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{PIDAvailable}}, fakeSystem())
+		node := procTree()
+		node["proc/sys/kernel/pid_max"], node["proc/sys/kernel/threads-max"] = tc.pidMax, tc.threadsMax
+		n, err := open(Options{HostRoot: node.Plant(t), Signals: []Signal{PIDAvailable}}, fakeSystem())
+		if (err == nil) != (tc.want.State == Known) {
+			t.Errorf("%s: %v; want %+v", name, err, tc.want)
+		}
+		if err != nil {
+			continue
+		}
+		if s := n.Sample(moment(0)); s.Of(PIDAvailable) != tc.want {
+			t.Errorf("%s: got %+v; want %+v", name, s.Of(PIDAvailable), tc.want)
+		}
 		_ = n.Close()
-		kernelfiletest.Put(t, filepath.Join(root, "proc/sys/kernel"), directory)
-		for path, content := range tc.files {
-			kernelfiletest.Put(t, filepath.Join(root, path), content)
-		}
-		s := n.Sample(moment(0))
-		got := s.Of(PIDAvailable)
-		why := got.Err
-		if got.Err = nil; got != tc.want || (why == nil) != (tc.want.State == Known) {
-			t.Errorf("%s: got %+v, %v; want %+v", name, got, why, tc.want)
-		}
 	}
 }
 

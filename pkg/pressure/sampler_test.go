@@ -133,7 +133,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 		files   []string
 	}{
 		{procTree, Options{}, MemoryAvailable, []string{"proc/meminfo"}},
-		{procTree, Options{}, PIDAvailable, []string{"proc/loadavg"}},
+		{procTree, Options{}, PIDAvailable, []string{"proc/loadavg", "proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"}},
 		{procTree, Options{}, MemoryStall, []string{"proc/pressure/memory"}},
 		{v1Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, root1},
 		{v2Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, root2},
@@ -232,13 +232,8 @@ func TestHugePagesAreNotAvailable(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
-	without := func(paths ...string) tree {
-		all := v1Tree()
-		for _, path := range paths {
-			delete(all, path)
-		}
-		return all
-	}
+	noKubelet := procTree()
+	delete(noKubelet, "var/lib/kubelet")
 	wants := func(signals ...Signal) Options { return Options{Signals: signals} }
 	memory := wants(MemoryAvailable)
 	for name, tc := range map[string]struct {
@@ -246,15 +241,13 @@ func TestOpenRefuses(t *testing.T) {
 		options Options
 		want    []string
 	}{
-		"no meminfo":                           {without("proc/meminfo"), memory, []string{"memory.available", "proc/meminfo"}},
 		"no total":                             {tree{"proc/meminfo": "MemTotal: 0 kB\nMemAvailable: 0 kB\n"}, memory, []string{"memory.available", "proc/meminfo"}},
 		"more than there is":                   {tree{"proc/meminfo": "MemTotal: 5 kB\nMemAvailable: 6 kB\n"}, memory, []string{"memory.available", "proc/meminfo", "above MemTotal"}},
 		"no MemAvailable":                      {tree{"proc/meminfo": "MemTotal: 5 kB\nMemFree: 4 kB\n"}, memory, []string{"memory.available", "proc/meminfo"}},
 		"no cgroups":                           {procTree(), Options{MemoryAvailable: WorkingSet, Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "no cgroup accounts for memory"}},
 		"no cgroups, by the kubelet's measure": {procTree(), wants(Signals()...), []string{"kubeletMemory.available", "no cgroup accounts for memory"}},
 		"no such kubepods":                     {v1Tree(), Options{Kubepods: "/other", Signals: []Signal{AllocatableMemoryAvailable}}, []string{"allocatableMemory.available", "memory/other"}},
-		"no kubelet":                           {without("var/lib/kubelet"), wants(NodeFSAvailable), []string{"nodefs", "var/lib/kubelet"}},
-		"no limits of PIDs":                    {without("proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"), wants(PIDAvailable), []string{"pid.available", "proc/sys/kernel"}},
+		"no kubelet":                           {noKubelet, wants(NodeFSAvailable), []string{"nodefs", "var/lib/kubelet"}},
 	} {
 		tc.options.HostRoot = tc.node.Plant(t)
 		_, err := open(tc.options, fakeSystem())
