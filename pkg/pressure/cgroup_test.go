@@ -34,18 +34,11 @@ func TestMemoryCgroup(t *testing.T) {
 		group string
 		want  memory
 	}{
-		"v1":                                 {group(v1, 1000, "5000", 300), "/kubepods", memory{700, 5000}},
 		"v1, more inactive cache than usage": {group(v1, 1000, "5000", 1001), "/kubepods", memory{0, 5000}},
-		"v1, over its limit":                 {group(v1, 9000, "5000", 0), "/kubepods", memory{9000, 5000}},
-		"v1, no limit":                       {group(v1, 1000, "9223372036854771712", 300), "/kubepods", memory{700, 9223372036854771712}},
-		"v1, the largest limit":              {group(v1, 1000, "4611686018427387904", 0), "/kubepods", memory{1000, 1 << 62}},
-		"v1, above the largest limit":        {group(v1, 1000, "4611686018427387905", 0), "/kubepods", memory{1000, 1<<62 + 1}},
 		"v1, uses nothing":                   {group(v1, 0, "5000", 0), "/kubepods", memory{}},
 		"v1, limit 0":                        {group(v1, 1000, "0", 0), "/kubepods", memory{}},
 		"v1, limit max":                      {group(v1, 1000, "max", 0), "/kubepods", memory{}},
 		"v1, an impossible figure":           {group(v1, 1000, "5000", 9223372036854775807), "/kubepods", memory{}},
-		"v2":                                 {group(v2, 1000, "5000", 300), "/kubepods", memory{700, 5000}},
-		"v2, no limit":                       {group(v2, 1000, "max", 300), "/kubepods", memory{700, unlimited}},
 		"v2, uses nothing":                   {group(v2, 0, "5000", 0), "/kubepods", memory{}},
 		"v2, usage max":                      {unread, "/kubepods", memory{}},
 		"v2, the host's root":                {root("anon 1000\nfile 2000\ninactive_file 500\n"), "/", memory{2500, unlimited}},
@@ -96,6 +89,8 @@ func TestAllocatable(t *testing.T) {
 		"v1, by the working set":          {v1("20000"), WorkingSet, known(20000-9000+400, 20000), defaults},
 		"v2":                              {v2("20000"), Kernel, known(20000-9000+400+3+2, 20000), defaults},
 		"v2, by the working set":          {v2("20000"), WorkingSet, known(20000-9000+400, 20000), defaults},
+		"the largest limit":               {v1("4611686018427387904"), WorkingSet, known(1<<62-9000+400, 1<<62), nil},
+		"above the largest limit":         {v1("4611686018427387905"), WorkingSet, absent(errUnlimited), nil},
 		"over its limit":                  {v2("5000"), WorkingSet, known(5000-9000+400, 5000), nil},
 		"v1, no limit":                    {v1("9223372036854771712"), Kernel, absent(errUnlimited), nil},
 		"v2, no limit":                    {v2("max"), Kernel, absent(errUnlimited), nil},
