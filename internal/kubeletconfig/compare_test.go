@@ -94,7 +94,9 @@ func TestWhichActsFirst(t *testing.T) {
 		{"the defaults", thresholds{hard(memory, five)}, thresholds{hard(memory, pressure.Absolute(100*mi))}, nil, nil, ""},
 		{"a percentage above an amount", thresholds{hard(nodefs, one)}, fives, nil, first(nodefs), ""},
 		{
-			"a finding says both values and what to write", thresholds{hard(nodefs, pressure.Absolute(gi))}, fives, nil, first(nodefs),
+			"a finding says both values and what to write",
+			thresholds{hard(nodefs, pressure.Absolute(gi))},
+			fives, nil, first(nodefs),
 			"the kubelet evicts below 5.0Gi (hard), by /k.yaml, without asking budgets and with one second of grace; " +
 				"evictd below 1.0Gi (hard); write a threshold above 5.0Gi in evictd's configuration, or a lower one in the kubelet's.",
 		},

@@ -131,13 +131,15 @@ func TestOthersTaintsStay(t *testing.T) {
 			told  string
 		}{
 			{
-				Memory | Disk, []corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: noSchedule}, {Key: "evictd.dev/disk-pressure", Effect: noSchedule}},
+				Memory | Disk,
+				[]corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: noSchedule}, {Key: "evictd.dev/disk-pressure", Effect: noSchedule}},
 				"+evictd.dev/memory-pressure,evictd.dev/disk-pressure -",
 			},
 			{PIDs, []corev1.Taint{{Key: "evictd.dev/pid-pressure", Effect: noSchedule}}, "+evictd.dev/pid-pressure -evictd.dev/memory-pressure,evictd.dev/disk-pressure"},
 			{Memory.Preferring(), []corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: prefer}}, "+evictd.dev/memory-pressure:PreferNoSchedule -evictd.dev/pid-pressure"},
 			{
-				Memory | Memory.Preferring(), []corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: prefer}, {Key: "evictd.dev/memory-pressure", Effect: noSchedule}},
+				Memory | Memory.Preferring(),
+				[]corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: prefer}, {Key: "evictd.dev/memory-pressure", Effect: noSchedule}},
 				"+evictd.dev/memory-pressure -",
 			},
 			{Memory, []corev1.Taint{{Key: "evictd.dev/memory-pressure", Effect: noSchedule}}, "+ -evictd.dev/memory-pressure:PreferNoSchedule"},

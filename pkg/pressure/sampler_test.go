@@ -94,7 +94,8 @@ func TestSample(t *testing.T) {
 		"v2, kernel":          {v2Tree(), Options{Kubepods: "/kubepods.slice", Signals: Signals()}, all(byKernel, 13*gib+5)},
 		"v2, working set":     {v2Tree(), Options{Kubepods: "kubepods.slice", MemoryAvailable: WorkingSet, Signals: Signals()}, all(byWorkingSet, 13*gib)},
 		"only what is requested needs to be there, and the kernel may have no stalls": {
-			tree{"proc/meminfo": meminfoText}, Options{Signals: []Signal{MemoryAvailable, MemoryStall}},
+			tree{"proc/meminfo": meminfoText},
+			Options{Signals: []Signal{MemoryAvailable, MemoryStall}},
 			only([SignalCount]Observation{MemoryAvailable: byKernel, MemoryStall: absent(unix.ENOENT)}),
 		},
 		"without MemAvailable the kubelet's measure is known": {
