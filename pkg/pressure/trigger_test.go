@@ -195,14 +195,15 @@ func TestAReadOnlyProcFallsBackToTheOwn(t *testing.T) {
 	}
 }
 
-// newGroup makes a cgroup of version 2 and removes it at the end. It skips the test where that is not possible.
-func newGroup(t *testing.T) (mount, name string) {
-	t.Helper()
+// TestATriggerEndsWithItsCgroup makes a cgroup of version 2, which it needs root for, and a mount.
+func TestATriggerEndsWithItsCgroup(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	must(t, err)
+	var mount string
 	for line := range strings.Lines(string(mounts)) {
 		if field := strings.Fields(line); len(field) > 3 && field[2] == "cgroup2" && slices.Contains(strings.Split(field[3], ","), "rw") {
 			mount = field[1]
@@ -212,22 +213,16 @@ func newGroup(t *testing.T) (mount, name string) {
 	if mount == "" {
 		t.Skip("no cgroup v2 is mounted")
 	}
-	name = fmt.Sprintf("evictd-%s-%d", t.Name(), os.Getpid())
-	if err := os.Mkdir(filepath.Join(mount, name), 0o755); err != nil {
+	name := fmt.Sprintf("evictd-%s-%d", t.Name(), os.Getpid())
+	group := filepath.Join(mount, name)
+	if err := os.Mkdir(group, 0o755); err != nil {
 		t.Skipf("no group can be made: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := os.Remove(filepath.Join(mount, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(group); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
 		}
 	})
-	return mount, name
-}
-
-func TestATriggerEndsWithItsCgroup(t *testing.T) {
-	t.Parallel()
-	mount, name := newGroup(t)
-	group := filepath.Join(mount, name)
 	mustTrigger(t, nodePSI)
 	w := openWakers(Options{Kubepods: name}, mount, nodePSI)
 	if s := w.States()[1]; s.Err != nil || s.Path != filepath.Join(group, "memory.pressure") || s.Window != ownWindow(t) {
