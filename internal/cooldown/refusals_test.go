@@ -113,31 +113,24 @@ func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	}
 }
 
-// What a pod waits for is forgotten with the pod, and that its budget refused is not.
-func TestAPodThatHasGoneWaitsForNothing(t *testing.T) {
-	t.Parallel()
-	backoff := play(t, New(config.Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "c", evict.Result{Outcome: evict.Denied}, "ac"})
-	for present, want := range map[bool]int{true: 3, false: 1} {
-		next := New(config.Limits{}, noJitter)
-		next.Restore(backoff.Export(), at(0))
-		next.Waiting(at(time.Second), func(string) bool { return present })
-		if got := next.Export().Waits; len(got) != want {
-			t.Errorf("present %t: %v are remembered, want %d", present, got, want)
-		}
-	}
-}
-
-// What waits no more is forgotten ten minutes later.
+// What waits no more is forgotten ten minutes later, and what a pod waits for with the pod; not that its budget refused.
 func TestRefusalsAreForgotten(t *testing.T) {
 	t.Parallel()
 	backoff := play(t, New(config.Limits{}, noJitter), step{0, "a", blocked("web"), "a"}, step{0, "c", evict.Result{Outcome: evict.Denied}, "ac"})
 	for _, test := range []struct {
-		after time.Duration
-		want  int
-	}{{10 * time.Minute, 3}, {11 * time.Minute, 1}, {trust + 10*time.Minute - 1, 1}, {trust + 10*time.Minute, 0}} {
-		backoff.Observe(&decide.Report{}, at(test.after))
-		if got := backoff.Export().Waits; len(got) != test.want {
-			t.Errorf("after %v %v are remembered, want %d", test.after, got, test.want)
+		after   time.Duration
+		present bool
+		want    int
+	}{
+		{time.Second, true, 3}, {time.Second, false, 1}, {10 * time.Minute, true, 3}, {11 * time.Minute, true, 1},
+		{trust + 10*time.Minute - 1, true, 1}, {trust + 10*time.Minute, true, 0},
+	} {
+		next := New(config.Limits{}, noJitter)
+		next.Restore(backoff.Export(), at(0))
+		next.Observe(&decide.Report{}, at(test.after))
+		next.Waiting(at(test.after), func(string) bool { return test.present })
+		if got := next.Export().Waits; len(got) != test.want {
+			t.Errorf("after %v, present %t: %v are remembered, want %d", test.after, test.present, got, test.want)
 		}
 	}
 }
@@ -189,15 +182,17 @@ func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 	for _, test := range []struct {
 		outcome evict.Outcome
 		retry   time.Duration
+		random  float64
 		want    []time.Duration
 	}{
-		{evict.BlockedByBudget, 0, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute, 5 * time.Minute}},
-		{evict.BudgetPending, 10 * time.Second, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second, 16 * time.Second}},
-		{evict.Denied, 0, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute}},
-		{evict.BudgetPending, time.Hour, []time.Duration{32 * time.Second, 32 * time.Second}},
-		{evict.Misconfigured, 0, []time.Duration{time.Minute}},
+		{evict.BlockedByBudget, 0, 0, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute, 5 * time.Minute}},
+		{evict.BlockedByBudget, 0, 0.5, []time.Duration{11 * time.Second, 22 * time.Second}},
+		{evict.BudgetPending, 10 * time.Second, 0, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second, 16 * time.Second}},
+		{evict.Denied, 0, 0, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute}},
+		{evict.BudgetPending, time.Hour, 0, []time.Duration{32 * time.Second, 32 * time.Second}},
+		{evict.Misconfigured, 0, 0, []time.Duration{time.Minute}},
 	} {
-		backoff, now := New(config.Limits{}, noJitter), at(0)
+		backoff, now := New(config.Limits{}, func() float64 { return test.random }), at(0)
 		for i, want := range test.want {
 			note(backoff, podOf("a"), evict.Result{Outcome: test.outcome, RetryAfter: test.retry}, now)
 			if last, waits := backoff.refusal(podOf("a"), now.Add(want-1)); !waits || last.Why != test.outcome {
@@ -241,32 +236,5 @@ func TestBackoffOfTheServer(t *testing.T) {
 		if until := serverUntil(backoff, at(test.after)); !until.Equal(want) {
 			t.Errorf("%s: waits until %v, want %v", test.name, until, want)
 		}
-	}
-}
-
-func TestBackoffStretchesAtRandom(t *testing.T) {
-	t.Parallel()
-	backoff := New(config.Limits{}, func() float64 { return 0.5 })
-	note(backoff, podOf("a"), evict.Result{Outcome: evict.BlockedByBudget}, at(0))
-	if _, waits := backoff.refusal(podOf("a"), at(10900*time.Millisecond)); !waits {
-		t.Error("no jitter was added to 10 s")
-	}
-	if _, waits := backoff.refusal(podOf("a"), at(11*time.Second)); waits {
-		t.Error("more than the jitter was added")
-	}
-}
-
-func TestBackoffRemembersTheBudget(t *testing.T) {
-	t.Parallel()
-	backoff := New(config.Limits{}, noJitter)
-	note(backoff, podOf("a"), evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}, at(0))
-	note(backoff, podOf("b"), evict.Result{Outcome: evict.Denied}, at(0))
-	a, _ := backoff.refusal(podOf("a"), at(0))
-	if b, _ := backoff.refusal(podOf("b"), at(0)); a.PDB != "web" || b.PDB != "" {
-		t.Errorf("budgets %q and %q, want web and none", a.PDB, b.PDB)
-	}
-	note(backoff, podOf("a"), evict.Result{Outcome: evict.Deleted}, at(time.Minute))
-	if got, _ := backoff.refusal(podOf("a"), at(time.Minute)); got.PDB != "" {
-		t.Errorf("budget %q of a pod that was deleted", got.PDB)
 	}
 }

@@ -157,52 +157,31 @@ func TestRestoredTrackerSaysTheSame(t *testing.T) {
 	}
 }
 
-func TestExpiredEntriesAreNotRestored(t *testing.T) {
+// What has expired is not restored, and a clock that was set back makes nothing last longer.
+func TestRestoredTimes(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker()
 	tracker.Accept("owner", false, at(0))
 	note(tracker, podOf("a"), blocked("web"), at(0))
 	note(tracker, podOf("b"), evict.Result{Outcome: evict.Throttled}, at(0))
 	for after, want := range map[time.Duration]string{
-		0:         "1 counted, 3 wait",
-		time.Hour: "0 counted, 0 wait",
+		-time.Hour: "1 counted, 3 wait",
+		0:          "1 counted, 3 wait",
+		time.Hour:  "0 counted, 0 wait",
 	} {
 		s := restarted(t, tracker, at(after)).Export()
 		if got := fmt.Sprintf("%d counted, %d wait", len(s.Accepted), len(s.Waits)); got != want {
 			t.Errorf("restored after %v: %s; want %s", after, got, want)
 		}
-	}
-}
-
-func TestDryRunEntriesEndWithTheDryRunAfterARestart(t *testing.T) {
-	t.Parallel()
-	tracker := newTracker()
-	for range 6 {
-		tracker.Accept("owner", true, at(0))
-	}
-	next := restarted(t, tracker, at(time.Second))
-	if _, waits := next.Node(at(time.Second)); !waits {
-		t.Error("the dry run's entries were not restored")
-	}
-	next.Adopt(next.limits, false)
-	if s := next.Export(); len(s.Accepted) > 0 {
-		t.Errorf("the dry run's entries outlived it: %+v", s)
-	}
-}
-
-// A clock that was set back must not make anything last longer.
-func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
-	t.Parallel()
-	tracker, now := newTracker(), at(0)
-	for range 12 {
-		tracker.Accept("owner", false, at(time.Hour))
-	}
-	note(tracker, podOf("a"), evict.Result{Outcome: evict.Denied}, at(time.Hour))
-	next := restarted(t, tracker, now)
-	if ownerLimit(next, "owner", now.Add(time.Hour)) != "" || next.Export().Accepted[0].At.After(now) {
-		t.Error("an eviction counts for more than an hour")
-	}
-	if _, waits := next.refusal(podOf("a"), now.Add(13*time.Minute)); waits {
-		t.Error("a pod's back-off is not bounded")
+		for _, a := range s.Accepted {
+			if a.At.After(at(after)) {
+				t.Errorf("restored after %v: an eviction counts for more than an hour: %v", after, a.At)
+			}
+		}
+		for what, w := range s.Waits {
+			if w.Until.Sub(at(after)) > 12*time.Minute {
+				t.Errorf("restored after %v: %s is not bounded: %v", after, what, w.Until)
+			}
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -75,38 +76,55 @@ func TestEveryReasonEndsWhenItSays(t *testing.T) {
 	}
 }
 
-// No history exceeds a limit.
+// In every history a pod waits for a limit while that is reached, and no longer.
 func TestLimitsHoldInEveryHistory(t *testing.T) {
 	t.Parallel()
-	type eviction struct {
-		owner string
-		at    time.Time
-	}
 	for seed := range uint64(100) {
 		tracker, r, now := newTracker(), rand.New(rand.NewPCG(seed, 4)), at(0)
-		var all []eviction
+		var all []Accepted
 		for range 400 {
-			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
-			pod := somePod(r.IntN(8), true)
-			_, node := tracker.Node(now)
-			if _, owner := tracker.Owner(pod.OwnerUID, now); owner || node {
-				continue
-			}
-			tracker.Accept(pod.OwnerUID, false, now)
-			all = append(all, eviction{pod.OwnerUID, now})
+			now = now.Add(time.Duration(r.IntN(20)) * time.Second)
+			of := somePod(r.IntN(8), true).OwnerUID
 			minute, hour := 0, 0
-			for _, w := range all {
-				if now.Sub(w.at) < time.Minute {
+			for _, a := range all {
+				if now.Sub(a.At) < time.Minute {
 					minute++
 				}
-				if w.owner == pod.OwnerUID && now.Sub(w.at) < time.Hour {
+				if a.Owner == of && now.Sub(a.At) < time.Hour {
 					hour++
 				}
 			}
-			if minute > 6 || pod.OwnerUID != "" && hour > 5 {
-				t.Fatalf("seed %d: %d evictions in a minute, %d of %q in an hour", seed, minute, hour, pod.OwnerUID)
+			_, node := tracker.Node(now)
+			_, owner := tracker.Owner(of, now)
+			if node != (minute >= 6) || owner != (of != "" && hour >= 5) {
+				t.Fatalf("seed %d: %d evictions in a minute, %d of %q in an hour; waits %v, %v", seed, minute, hour, of, node, owner)
+			}
+			if !node && !owner {
+				tracker.Accept(of, false, now)
+				all = append(all, Accepted{Owner: of, At: now})
 			}
 		}
+	}
+}
+
+// What a dry run evicted counts while it lasts, over a restart too; what was evicted for real counts on, by other limits.
+func TestLimitsForgetDryRuns(t *testing.T) {
+	t.Parallel()
+	tracker := newTracker()
+	for i := range 6 {
+		tracker.Accept("web", i > 0, at(0))
+	}
+	next := restarted(t, tracker, at(1))
+	_, node := next.Node(at(1))
+	if _, owner := next.Owner("web", at(1)); !node || !owner {
+		t.Errorf("a dry run does not count while it lasts: %v, %v", node, owner)
+	}
+	next.Adopt(config.Limits{EvictionsPerMinute: 1}, false)
+	if got := next.Export().Accepted; len(got) != 1 || got[0].DryRun {
+		t.Errorf("%+v count, want what was evicted for real", got)
+	}
+	if _, waits := next.Node(at(1)); !waits {
+		t.Error("the other limit is not in force")
 	}
 }
 
