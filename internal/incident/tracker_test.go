@@ -63,52 +63,40 @@ func (n *node) after(d time.Duration, readings reading) *pressure.Sample {
 	return &sample
 }
 
-// One shortage is one incident, whatever disturbs it.
+// One shortage is one incident, whatever disturbs it, and so it is for a process that is restarted after each sample.
 func TestIncidentGoesOn(t *testing.T) {
 	t.Parallel()
-	low := reading{pressure.MemoryAvailable: 90}
-	for _, test := range []struct {
-		name  string
-		steps func(n *node) []*pressure.Sample
-	}{
-		{"across a reading at the line", func(n *node) []*pressure.Sample {
-			return []*pressure.Sample{n.after(time.Second, low), n.after(time.Second, reading{pressure.MemoryAvailable: 200}), n.after(time.Second, low)}
-		}},
-		{"across the hard threshold after the soft one", func(n *node) []*pressure.Sample {
-			return []*pressure.Sample{n.after(time.Second, reading{pressure.MemoryAvailable: 150}), n.after(time.Second, low)}
-		}},
-		{"across two unknown readings", func(n *node) []*pressure.Sample {
-			missing := reading{pressure.MemoryAvailable: unknown}
-			return []*pressure.Sample{n.after(time.Second, low), n.after(time.Second, missing), n.after(time.Hour, missing), n.after(time.Second, low)}
-		}},
-		{"while the reclaim is missing", func(n *node) []*pressure.Sample {
-			margin := reading{pressure.MemoryAvailable: 210}
-			return []*pressure.Sample{n.after(time.Second, low), n.after(time.Hour, margin), n.after(time.Hour, margin), n.after(time.Second, low)}
-		}},
-		{"within the transition period", func(n *node) []*pressure.Sample {
-			return []*pressure.Sample{n.after(time.Second, low), n.after(transition-time.Second, nil), n.after(time.Second, low)}
-		}},
-		{"for another signal of the same resource", func(n *node) []*pressure.Sample {
-			return []*pressure.Sample{n.after(time.Second, low), n.after(time.Second, reading{pressure.AllocatableMemoryAvailable: 10})}
-		}},
+	low, unread := reading{pressure.MemoryAvailable: 90}, reading{pressure.MemoryAvailable: unknown}
+	margin := reading{pressure.MemoryAvailable: 210}
+	type step struct {
+		after    time.Duration
+		readings reading
+	}
+	for name, steps := range map[string][]step{
+		"across a reading at the line":                 {{0, low}, {1, reading{pressure.MemoryAvailable: 200}}, {1, low}},
+		"across the hard threshold after the soft one": {{0, reading{pressure.MemoryAvailable: 150}}, {1, low}},
+		"across two unknown readings":                  {{0, low}, {1, unread}, {time.Hour, unread}, {1, low}},
+		"while the reclaim is missing":                 {{0, low}, {time.Hour, margin}, {time.Hour, margin}, {1, low}},
+		"within the transition period":                 {{0, low}, {transition - 1, nil}, {1, low}},
+		"for another signal of the same resource":      {{0, low}, {1, reading{pressure.AllocatableMemoryAvailable: 10}}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			tracker := calm()
-			ids := map[string]bool{}
-			for _, sample := range test.steps(newNode()) {
-				began, ended := tracker.Observe(sample, thresholds(), transition)
+		for _, restarts := range []bool{false, true} {
+			n, tracker, ids := newNode(), calm(), map[string]bool{}
+			for _, s := range steps {
+				_, ended := tracker.Observe(n.after(s.after, s.readings), thresholds(), transition)
 				if len(ended) > 0 {
-					t.Errorf("ended: %+v", ended)
+					t.Errorf("%s, restarts %t: ended: %+v", name, restarts, ended)
 				}
-				for _, i := range began {
-					ids[i.ID] = true
+				if open := tracker.Open(); restarts {
+					tracker = calm()
+					tracker.Restore(open, n.at)
 				}
+				ids[idOf(tracker, pressure.MemoryAvailable, 0)] = true
 			}
 			if len(ids) != 1 || !tracker.Any() {
-				t.Errorf("incidents %v, want one that is open", ids)
+				t.Errorf("%s, restarts %t: incidents %v, want one that is open", name, restarts, ids)
 			}
-		})
+		}
 	}
 }
 
@@ -175,6 +163,9 @@ func TestIncidentEnds(t *testing.T) {
 	if len(again) != 1 || again[0].ID == want[0].ID {
 		t.Errorf("the next shortage: %+v, want an incident of its own", again)
 	}
+	if _, ended = tracker.Observe(n.after(transition, reading{pressure.MemoryAvailable: 90}), nil, transition); len(ended) != 1 {
+		t.Errorf("without its threshold: ended: %+v", ended)
+	}
 }
 
 // A resource is bytes or inodes of one device: two signals about one device are one incident. It is theirs too
@@ -210,32 +201,6 @@ func TestIncidentIsOfOneDevice(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestIncidentsOfThresholdsThatWentEnd(t *testing.T) {
-	t.Parallel()
-	n, tracker := newNode(), calm()
-	low := reading{pressure.MemoryAvailable: 90}
-	tracker.Observe(n.after(0, low), thresholds(), transition)
-	_, ended := tracker.Observe(n.after(transition, low), nil, transition)
-	if len(ended) != 1 {
-		t.Errorf("ended: %+v", ended)
-	}
-}
-
-func TestRestoredIncidentGoesOn(t *testing.T) {
-	t.Parallel()
-	n, before := newNode(), calm()
-	low := reading{pressure.MemoryAvailable: 90}
-	before.Observe(n.after(0, low), thresholds(), transition)
-	restarted := calm()
-	restarted.Restore(before.Open(), n.at)
-	if began, _ := restarted.Observe(n.after(time.Minute, low), thresholds(), transition); len(began) > 0 {
-		t.Errorf("began anew: %+v", began)
-	}
-	if diff := cmp.Diff(idOf(before, pressure.MemoryAvailable, 0), idOf(restarted, pressure.MemoryAvailable, 0)); diff != "" {
-		t.Error(diff)
 	}
 }
 
