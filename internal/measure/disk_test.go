@@ -68,12 +68,3 @@ func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
 		}
 	}
 }
-
-func TestFinishedPodsNeedNotBeMeasured(t *testing.T) {
-	t.Parallel()
-	pods := []*nodepods.Pod{{Pod: rank.Pod{Marks: rank.Marks{Finished: true}}}}
-	p := &pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}}
-	if all := DiskUses(p, pods, nil, 0); len(all.Incomplete) != 0 {
-		t.Errorf("incomplete: %v", all.Incomplete)
-	}
-}
