@@ -33,30 +33,29 @@ type api struct {
 	watches *watch.FakeWatcher
 }
 
+// answer says how a request with such options is answered: nil when it is.
+func (a *api) answer(options metav1.ListOptions) error {
+	if options.FieldSelector != "metadata.name="+StopName {
+		return errors.New("the Role allows one name alone: " + options.FieldSelector)
+	}
+	return a.fault
+}
+
 func (a *api) List(_ context.Context, options metav1.ListOptions) (*corev1.ConfigMapList, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if options.FieldSelector != "metadata.name="+StopName {
-		return nil, errors.New("the Role allows one name alone: " + options.FieldSelector)
-	}
-	if a.fault != nil {
-		return nil, a.fault
-	}
 	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 	if a.stop != nil {
 		list.Items = append(list.Items, *a.stop)
 	}
-	return list, nil
+	return list, a.answer(options)
 }
 
 func (a *api) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if options.FieldSelector != "metadata.name="+StopName {
-		return nil, errors.New("the Role allows one name alone: " + options.FieldSelector)
-	}
-	if a.fault != nil {
-		return nil, a.fault
+	if err := a.answer(options); err != nil {
+		return nil, err
 	}
 	a.watches = watch.NewFakeWithChanSize(10, false)
 	return a.watches, nil
@@ -82,20 +81,21 @@ func forbidden() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, StopName, errors.New("no right"))
 }
 
-// start runs an Acting in the bubble until the test ends.
-func start(t *testing.T, a *api) *Acting {
+// with runs an Acting of a server in a bubble, and tells what happens once it has its first answer.
+func with(t *testing.T, server *api, tell func(a *Acting)) {
 	t.Helper()
-	made := New(a, "evictd", time.Now)
-	ctx, end := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- made.Run(ctx) }()
-	t.Cleanup(func() {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(server, "evictd", time.Now)
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- a.Run(ctx) }()
+		synctest.Wait()
+		tell(a)
 		end()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	return made
 }
 
 // want fails the test unless the state has that reason and its text those parts.
@@ -124,17 +124,17 @@ func TestNothingIsKnownAtTheStart(t *testing.T) {
 	}
 }
 
+// The first reason is reported: an administrator who stops evictd sees by it which agents know.
 func TestConfigMapStopsAndItsEndResumes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := &api{}
-		a := start(t, server)
-		synctest.Wait()
+	server := &api{}
+	with(t, server, func(a *Acting) {
 		want(t, a.Of(false, false), Acts)
 		<-a.Changed()
 
 		server.change(func() { server.watches.Add(stopFor("bad\nrules")) })
 		want(t, a.Of(false, false), Stopped, `ConfigMap evictd/evictd-stop stops it: "bad\nrules"`, "delete ConfigMap")
+		want(t, a.Of(true, false), Stopped)
 		select {
 		case <-a.Changed():
 		default:
@@ -144,6 +144,8 @@ func TestConfigMapStopsAndItsEndResumes(t *testing.T) {
 		want(t, a.Of(false, false), Stopped, "gives no reason")
 		server.change(func() { server.watches.Delete(stopFor("")) })
 		want(t, a.Of(false, false), Acts)
+		want(t, a.Of(true, false), Configured, "dryRun is true")
+		want(t, a.Of(true, true), Configured, "--dry-run")
 		other := stopFor("")
 		other.Name = "another"
 		server.change(func() { server.watches.Add(other) })
@@ -155,10 +157,8 @@ func TestConfigMapStopsAndItsEndResumes(t *testing.T) {
 // is said once.
 func TestWithoutTheRightNoAgentActs(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := &api{fault: forbidden()}
-		a := start(t, server)
-		synctest.Wait()
+	server := &api{fault: forbidden()}
+	with(t, server, func(a *Acting) {
 		said := a.Of(false, false)
 		want(t, said, StopUnknown, "may not watch", "apply the Role")
 		time.Sleep(10 * time.Minute)
@@ -179,10 +179,8 @@ func TestWithoutTheRightNoAgentActs(t *testing.T) {
 func TestWithoutAnAPIServerTheLastStateHolds(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[Reason]*corev1.ConfigMap{Acts: nil, Stopped: stopFor("x")} {
-		synctest.Test(t, func(t *testing.T) {
-			server := &api{stop: before}
-			a := start(t, server)
-			synctest.Wait()
+		server := &api{stop: before}
+		with(t, server, func(a *Acting) {
 			server.change(func() {
 				server.fault = errors.New("connection refused")
 				server.watches.Stop()
@@ -202,10 +200,8 @@ func TestWithoutAnAPIServerTheLastStateHolds(t *testing.T) {
 // moment alone.
 func TestLastStateOfARefusedWatchEnds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := &api{}
-		a := start(t, server)
-		synctest.Wait()
+	server := &api{}
+	with(t, server, func(a *Acting) {
 		server.change(func() {
 			server.fault = forbidden()
 			server.watches.Stop()
@@ -217,20 +213,5 @@ func TestLastStateOfARefusedWatchEnds(t *testing.T) {
 		if a.Of(false, false).Unanswered {
 			t.Error("it was known before")
 		}
-	})
-}
-
-// The first reason that holds is reported: an administrator who stops evictd sees by it which
-// agents know.
-func TestOrderOfReasons(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := &api{stop: stopFor("x")}
-		a := start(t, server)
-		synctest.Wait()
-		want(t, a.Of(true, false), Stopped)
-		server.change(func() { server.watches.Delete(stopFor("x")) })
-		want(t, a.Of(true, false), Configured, "dryRun is true")
-		want(t, a.Of(true, true), Configured, "--dry-run")
 	})
 }

@@ -24,15 +24,6 @@ type note struct {
 
 func aNote() note { return note{"kept", noon()} }
 
-func newStore(t *testing.T, dir string) *Store {
-	t.Helper()
-	return NewStore(dir, thisBoot, func(err error) {
-		if !strings.Contains(err.Error(), "longer than") {
-			t.Error(err)
-		}
-	})
-}
-
 // saved saves a state and returns once the writer has ended: on a slow machine Save does not wait for it.
 func saved(s *Store, state any) {
 	s.Save(state)()
@@ -50,15 +41,6 @@ func loaded(t *testing.T, dir string) (got note) {
 		t.Fatal(err)
 	}
 	return got
-}
-
-func TestWhatIsSavedIsLoaded(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	saved(newStore(t, dir), aNote())
-	if diff := cmp.Diff(aNote(), loaded(t, dir)); diff != "" {
-		t.Errorf("(-saved +loaded):\n%s", diff)
-	}
 }
 
 func TestWhatIsNotUsedAndWhy(t *testing.T) {
@@ -176,11 +158,18 @@ func TestAWriteThatFailsIsTold(t *testing.T) {
 	<-failures
 }
 
-func TestTheSameStateIsWrittenOnce(t *testing.T) {
+func TestWhatIsSavedIsLoadedAndTheSameStateIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := newStore(t, dir)
+	s := NewStore(dir, thisBoot, func(err error) {
+		if !strings.Contains(err.Error(), "longer than") {
+			t.Error(err)
+		}
+	})
 	saved(s, aNote())
+	if diff := cmp.Diff(aNote(), loaded(t, dir)); diff != "" {
+		t.Errorf("(-saved +loaded):\n%s", diff)
+	}
 	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
@@ -236,5 +225,27 @@ func TestTry(t *testing.T) {
 		if err := Try(dir); err == nil {
 			t.Errorf("%s can be written to", name)
 		}
+	}
+}
+
+// The wall clock of a test cannot be set: that it does not count is that both times have a monotonic
+// reading, by which package time compares then.
+func TestTime(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, test := range []struct{ at, ahead, want time.Duration }{
+		{-time.Hour, 0, -time.Hour},
+		{time.Hour, 0, 0},
+		{time.Hour, time.Minute, time.Minute},
+		{time.Second, time.Minute, time.Second},
+	} {
+		read := now.Add(test.at).Round(0) // as from a file
+		got := Restored(read, now, test.ahead)
+		if got.Sub(now) != test.want || !strings.Contains(got.String(), " m=") {
+			t.Errorf("%v, at most %v ahead: %v, want %v from now with a monotonic reading", test.at, test.ahead, got, test.want)
+		}
+	}
+	if !Restored(time.Time{}, now, 0).IsZero() {
+		t.Error("the zero time became another")
 	}
 }
