@@ -72,3 +72,27 @@ func TestSecondLook(t *testing.T) {
 		}
 	}
 }
+
+// A victim is relied on to its deadline; one of evictd's by a hard pressure for no longer than its patience.
+func TestReliedOn(t *testing.T) {
+	t.Parallel()
+	const own, others = "memory.available", ""
+	for name, test := range map[string]struct {
+		signal string
+		hard   bool
+		after  time.Duration
+		want   bool
+	}{
+		"others end it, at its deadline":         {others, true, time.Hour, true},
+		"others end it, after its deadline":      {others, false, time.Hour + 1, false},
+		"within the patience of a hard pressure": {own, true, decide.HardPatience, true},
+		"over it":                                {own, true, decide.HardPatience + 1, false},
+		"a soft pressure waits to the deadline":  {own, false, time.Hour, true},
+	} {
+		p := pressure.Pressure{Threshold: pressure.Threshold{Hard: test.hard}, SampleTime: noon().Add(test.after)}
+		v := decide.Victim{Signal: test.signal, Accepted: noon(), Deadline: noon().Add(time.Hour)}
+		if got := v.ReliedOn(&p); got != test.want {
+			t.Errorf("%s: relied on %v, want %v", name, got, test.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package inflight
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,40 +56,7 @@ func inDoubt(t *Tracker) []string {
 
 func memoryOfNode() decide.Resource { return decide.Resource{Kind: pressure.MemoryKind} }
 
-// There is one request for a resource at most, and a decision about it sees the others only while
-// their pods may be terminating because of them. Once a pod terminates there is no doubt about it.
-func TestOneRequestForAResource(t *testing.T) {
-	t.Parallel()
-	tracker, now := on(&node{}), at(time.Second)
-	own, others := tracker.doubts(memoryOfNode(), now)
-	if own != nil || others != nil {
-		t.Error("a new tracker has one")
-	}
-	for _, open := range []*decide.InDoubt{
-		about("a", pressure.NodeFSAvailable, 7, 0), about("b", pressure.MemoryAvailable, 0, 0), about("c", pressure.NodeFSInodesFree, 7, 0),
-		about("d", pressure.ImageFSAvailable, 8, 0), about("e", pressure.MemoryStall, 0, 0), // memory, as b
-	} {
-		learn(tracker, open)
-	}
-	if diff := cmp.Diff([]string{"a", "c", "d", "e"}, inDoubt(tracker)); diff != "" {
-		t.Errorf("in doubt (-want +got):\n%s", diff)
-	}
-	if own, others = tracker.doubts(memoryOfNode(), now); own.UID() != "e" || len(others) != 3 {
-		t.Errorf("of memory %+v, of others %+v", own, others)
-	}
-	if _, others = tracker.doubts(memoryOfNode(), at(time.Hour)); others != nil {
-		t.Errorf("given up by the API server, and still %+v", others)
-	}
-	for _, uid := range []string{"c", "a"} {
-		tracker.Accept(victim(uid, 1))
-	}
-	if diff := cmp.Diff([]string{"d", "e"}, inDoubt(tracker)); diff != "" {
-		t.Errorf("in doubt after two were resolved (-want +got):\n%s", diff)
-	}
-}
-
-// TestReportAboutARequestInDoubt: the outcome of a plan resolves the request in doubt, keeps it in
-// doubt or replaces it by another.
+// The outcome of a plan resolves the request in doubt, keeps it in doubt or replaces it by another.
 func TestReportAboutARequestInDoubt(t *testing.T) {
 	t.Parallel()
 	sent := []decide.Attempt{{Entry: rank.Entry{Pod: &rank.Pod{UID: "other"}}}}
@@ -118,12 +86,17 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 			learn(tracker, open)
 			test.report.Decision = decide.Decision{Pressure: open.Pressure, Attempts: test.attempts}
 			tracker.Learn(&test.report, at(test.now))
+			tracker.Accept(victim("absent", 1))
 			own, _ := tracker.doubts(memoryOfNode(), at(test.now))
-			if own == nil != (test.want == "") || own != nil && (own.UID() != test.want || !own.First.Equal(at(test.first))) {
-				t.Errorf("in doubt: %+v, want %q since %v", own, test.want, test.first)
+			if all := strings.Join(inDoubt(tracker), " "); all != test.want || own != nil && !own.First.Equal(at(test.first)) {
+				t.Errorf("in doubt: %q, %+v, want %q since %v", all, own, test.want, test.first)
 			}
 			if own != nil && (own.Rests.IsZero() == test.rests || test.rests && !own.Rests.Equal(at(test.now+time.Second))) {
 				t.Errorf("its pod is not read until %v", own.Rests)
+			}
+			tracker.Accept(victim(test.want, 1)) // and once it terminates there is no doubt about it
+			if left := inDoubt(tracker); len(left) > 0 {
+				t.Errorf("in doubt although it terminates: %q", left)
 			}
 		})
 	}

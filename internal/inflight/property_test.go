@@ -173,34 +173,3 @@ func TestAPodThatIsPresentStaysBooked(t *testing.T) {
 		t.Errorf("kept %d times: the histories are not worth testing", kept)
 	}
 }
-
-// TestAskingChangesNothing: reading a tracker does not change it.
-func TestAskingChangesNothing(t *testing.T) {
-	t.Parallel()
-	histories(t, func(w *world, _ []decide.Victim) error {
-		l := w.tracker
-		before, exported := fmt.Sprintf("%+v", *l), fmt.Sprintf("%+v", l.Export())
-		for _, signal := range pressure.Signals() {
-			decide.Relied(l.All(), short(signal, w.now, true))
-			s := situation(signal, w.now, &decide.Uses{})
-			l.Into(s)
-		}
-		for i := range 7 {
-			uid := fmt.Sprintf("pod-%d", i) // one more than there ever are
-			l.Terminates(uid)
-			l.Simulated(uid)
-		}
-		for _, v := range l.All() {
-			v.Deadline = time.Time{}
-			v.MayEscalate()
-		}
-		l.Without(&pressure.Sample{})
-		if after := fmt.Sprintf("%+v", *l); after != before {
-			return fmt.Errorf("it was\n%s\nand is\n%s", before, after)
-		}
-		if again := fmt.Sprintf("%+v", l.Export()); again != exported {
-			return fmt.Errorf("it exported\n%s\nand exports\n%s", exported, again)
-		}
-		return nil
-	})
-}

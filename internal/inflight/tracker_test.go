@@ -10,49 +10,6 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// covers reports whether what is relied on should free at least the deficit of the signal.
-func covers(tracker *Tracker, signal pressure.Signal, deficit int64, now time.Time, hard bool) bool {
-	expected := decide.Relied(tracker.All(), short(signal, now, hard))
-	return expected > 0 && expected >= deficit
-}
-
-func TestLedgerCovers(t *testing.T) {
-	t.Parallel()
-	patient := own("a", 100)
-	patient.Deadline = at(time.Hour)
-	for _, test := range []struct {
-		name    string
-		victims []decide.Victim
-		deficit int64
-		at      time.Duration
-		hard    bool
-		want    bool
-	}{
-		{"no victim covers nothing, not even no deficit", nil, 0, 0, false, false},
-		{"one that suffices", []decide.Victim{victim("a", 100)}, 100, 0, false, true},
-		{"one that does not", []decide.Victim{victim("a", 99)}, 100, 0, false, false},
-		{"two together", []decide.Victim{victim("a", 60), victim("b", 40)}, 100, 0, false, true},
-		{"a victim past its deadline is not relied on", []decide.Victim{victim("a", 100)}, 100, 46 * time.Second, false, false},
-		{"within the patience of hard pressure", []decide.Victim{patient}, 100, decide.HardPatience, true, true},
-		{"over it", []decide.Victim{patient}, 100, decide.HardPatience + 1, true, false},
-		{"soft pressure waits to the deadline", []decide.Victim{patient}, 100, 30 * time.Minute, false, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			tracker := on(&node{})
-			for _, v := range test.victims {
-				tracker.Accept(v)
-			}
-			if got := covers(tracker, pressure.MemoryAvailable, test.deficit, at(test.at), test.hard); got != test.want {
-				t.Errorf("covers = %v, want %v", got, test.want)
-			}
-			if covers(tracker, pressure.NodeFSAvailable, 1, at(test.at), test.hard) {
-				t.Error("memory covers a disk deficit")
-			}
-		})
-	}
-}
-
 // A victim ends with its pod, and a would-be one at its deadline too.
 func TestVictimsEnd(t *testing.T) {
 	t.Parallel()
@@ -84,23 +41,20 @@ func TestVictimsEnd(t *testing.T) {
 	}
 }
 
-// TestTheNewestMeasurementCounts: a victim that has freed most of what it had is not relied on for it
-// once more.
+// A victim that has freed most of what it had is not relied on for it once more.
 func TestTheNewestMeasurementCounts(t *testing.T) {
 	t.Parallel()
+	const disk = pressure.NodeFSAvailable
 	tracker := on(&node{})
 	tracker.Accept(victim("a", 100))
 	measured(tracker, "absent", memory(1000))
-	tracker.Accept(decide.Victim{UID: "a", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 500)})
-	if !covers(tracker, pressure.MemoryAvailable, 100, at(0), false) || !covers(tracker, pressure.NodeFSAvailable, 500, at(0), false) {
-		t.Errorf("in flight: %+v, want the first figure of memory and the new one of the disk", tracker.All())
+	tracker.Accept(decide.Victim{UID: "a", Expected: pressure.Amounts{}.With(disk, 500)})
+	if got := tracker.All(); len(got) != 1 || got[0].Expected != memory(100).With(disk, 500) {
+		t.Errorf("in flight: %+v, want the first figure of memory and the new one of the disk", got)
 	}
 	measured(tracker, "a", memory(30))
-	if covers(tracker, pressure.MemoryAvailable, 31, at(0), false) || !covers(tracker, pressure.MemoryAvailable, 30, at(0), false) {
-		t.Errorf("in flight: %+v, want the newest figure of memory", tracker.All())
-	}
-	if !covers(tracker, pressure.NodeFSAvailable, 500, at(0), false) {
-		t.Error("a measurement of memory made the disk's figure forgotten")
+	if got := tracker.All(); got[0].Expected != memory(30).With(disk, 500) {
+		t.Errorf("in flight: %+v, want the newest figure of memory, and the disk's", got)
 	}
 }
 
