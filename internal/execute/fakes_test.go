@@ -25,20 +25,12 @@ type fake struct {
 	unlisted string                   // the pod that the watch does not list
 }
 
-func newFake(change func(*fake)) *fake {
-	f := &fake{}
-	if change != nil {
-		change(f)
-	}
-	return f
-}
-
 func (f *fake) options() Options {
 	return Options{
 		Evictor: f, Listed: func(uid string) bool { return uid != f.unlisted }, Now: time.Now,
 		BeforeSend: func(r *decide.InDoubt) { f.call("save " + r.Attempt.Entry.Pod.Name) },
 		Intent:     func(_ *decide.Decision, a *decide.Attempt) { f.call("intent " + a.Entry.Pod.Name) },
-		Held:       func(string) (usage.Detail, error) { return nil, nil },
+		Held:       func(uid string) (usage.Detail, error) { f.call("held " + uid); return usage.Detail{"slab": 7}, nil },
 	}
 }
 
