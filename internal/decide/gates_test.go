@@ -13,25 +13,24 @@ import (
 )
 
 // waits is a cooldown by values: what is set waits.
-type waits struct{ node, owner, server, jitter, bypass, pod *decide.Wait }
+type waits map[string]bool
 
-func asked(r *decide.Wait) (decide.Wait, bool) {
-	if r == nil {
-		return decide.Wait{}, false
-	}
-	return *r, true
+func (w waits) Node(time.Time) (decide.Wait, bool)           { return decide.Wait{}, w["node"] }
+func (w waits) Server(time.Time) (decide.Wait, bool)         { return decide.Wait{}, w["server"] }
+func (w waits) Owner(string, time.Time) (decide.Wait, bool)  { return decide.Wait{}, w["owner"] }
+func (w waits) Jitter(*decide.Situation) (decide.Wait, bool) { return decide.Wait{}, w["jitter"] }
+func (w waits) Bypass(time.Time) (decide.Wait, bool)         { return decide.Wait{}, w["bypass"] }
+func (w waits) Pod(*decide.Situation, *rank.Pod, bool) (decide.Wait, bool) {
+	return decide.Wait{}, w["pod"]
 }
 
-func (w waits) Node(time.Time) (decide.Wait, bool)   { return asked(w.node) }
-func (w waits) Server(time.Time) (decide.Wait, bool) { return asked(w.server) }
-
-func (w waits) Owner(string, time.Time) (decide.Wait, bool) { return asked(w.owner) }
-
-func (w waits) Jitter(*decide.Situation) (decide.Wait, bool) { return asked(w.jitter) }
-
-func (w waits) Bypass(time.Time) (decide.Wait, bool) { return asked(w.bypass) }
-func (w waits) Pod(*decide.Situation, *rank.Pod, bool) (decide.Wait, bool) {
-	return asked(w.pod)
+// waiting makes one thing wait in a situation.
+func waiting(what string) func(*decide.Situation) {
+	return func(s *decide.Situation) {
+		if w, is := s.Cooldown.(waits); is {
+			w[what] = true
+		}
+	}
 }
 
 const second = time.Second
@@ -88,13 +87,13 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"pods that are not listed yet", decide.HoldPodsNotSynced, func(s *decide.Situation) { s.Unsynced = true }},
 			{"a list that is stale", decide.HoldPodsStale, func(s *decide.Situation) { s.Stale = errors.New("planted") }},
 			{"a reading from before the last end", decide.HoldAwaitingNewerSample, func(s *decide.Situation) { s.LastEnd = noon() }},
-			{"an overloaded server", decide.HoldBackingOff, func(s *decide.Situation) { wait(s).server = &decide.Wait{} }},
+			{"an overloaded server", decide.HoldBackingOff, waiting("server")},
 			{"a request in doubt", decide.HoldRequestInDoubt, func(s *decide.Situation) {
 				s.InDoubt = &decide.InDoubt{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Name: "hog"}}}, Rests: noon().Add(second)}
 			}},
 			{"a victim of which nothing is known", decide.HoldReclaimInProgress, func(s *decide.Situation) { s.UnknownUntil = noon().Add(second) }},
-			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &decide.Wait{} }},
-			{"soft jitter", decide.HoldSoftJitter, func(s *decide.Situation) { wait(s).jitter = &decide.Wait{} }},
+			{"the limit a minute", decide.HoldLimitReached, waiting("node")},
+			{"soft jitter", decide.HoldSoftJitter, waiting("jitter")},
 		},
 		"once they are": {
 			{"a disk that is being measured", decide.HoldUsageUnknown, func(s *decide.Situation) { s.Uses.Requested = time.Time{} }},
@@ -106,7 +105,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"images go first", decide.HoldImagesFirst, func(s *decide.Situation) {
 				s.Images = decide.Images{Requested: noon(), Bytes: 40, Line: 50, Within: time.Minute}
 			}},
-			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &decide.Wait{} }},
+			{"the limit a minute", decide.HoldLimitReached, waiting("node")},
 			{"no pod", decide.HoldNoCandidates, func(s *decide.Situation) { s.Pods = nil }},
 			{"a pod within its request", decide.HoldWithinRequests, func(s *decide.Situation) {
 				s.Policy.WithinRequests = decide.WithinRequestsAlways
@@ -118,10 +117,8 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 					s.Pods[0].Created = noon()
 				}
 			}},
-			{"a pod that was refused", decide.HoldBackingOff, func(s *decide.Situation) {
-				wait(s).pod = &decide.Wait{}
-			}},
-			{"the limit of its owner", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).owner = &decide.Wait{} }},
+			{"a pod that was refused", decide.HoldBackingOff, waiting("pod")},
+			{"the limit of its owner", decide.HoldLimitReached, waiting("owner")},
 			{"a pod that holds too little", decide.HoldInsufficientReclaim, func(s *decide.Situation) { measured(s, 1) }},
 		},
 	} {
@@ -137,8 +134,15 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 				}
 				return s
 			}
-			if plan := decided(build()); plan.Held() {
-				t.Fatalf("nothing is wrong, and it holds: %s: %s", plan.Decision.Hold, plan.Decision.Detail)
+			calm := build()
+			for range 2 { // nothing is written to the situation
+				plan := decided(calm)
+				if plan.Held() {
+					t.Fatalf("nothing is wrong, and it holds: %s: %s", plan.Decision.Hold, plan.Decision.Detail)
+				}
+				if calm.Uses != nil && (len(plan.Candidates) != 1 || plan.Required != 40 || plan.Escalates() || plan.BypassPDB) {
+					t.Errorf("nothing is wrong, and the plan is %+v", plan)
+				}
 			}
 			for i, first := range troubles {
 				if hold := decided(build(first)).Decision.Hold; hold != first.want {
@@ -176,34 +180,6 @@ func decided(s *decide.Situation) decide.Plan {
 	return decide.Decide(s)
 }
 
-// wait returns the situation's cooldown, to be changed.
-func wait(s *decide.Situation) *waits {
-	w, is := s.Cooldown.(*waits)
-	if !is {
-		w = &waits{}
-		s.Cooldown = w
-	}
-	return w
-}
-
-// TestPlanOfACalmSituation: a plan has the candidates in order and the requirements on them, and
-// nothing is written to the situation.
-func TestPlanOfACalmSituation(t *testing.T) {
-	t.Parallel()
-	s := short(pressure.NodeFSAvailable)
-	measured(s, 60)
-	plan := decide.Decide(s)
-	if plan.Held() || len(plan.Candidates) != 1 || plan.Candidates[0].Entry.Pod.UID != "uid-hog" {
-		t.Fatalf("%q, %+v", plan.Decision.Hold, plan.Candidates)
-	}
-	if plan.Required != 40 || plan.Escalates() || plan.BypassPDB {
-		t.Errorf("required %d, escalation %v, bypass %v", plan.Required, plan.Escalates(), plan.BypassPDB)
-	}
-	if again := decide.Decide(s); again.Held() || len(again.Candidates) != 1 {
-		t.Errorf("decided again: %q, %d candidates", again.Decision.Hold, len(again.Candidates))
-	}
-}
-
 // A victim of evictd's own that is not relied on any more gets the hard grace period, before another
 // pod is evicted and although the limit a minute is reached.
 func TestOverdueVictimIsEscalated(t *testing.T) {
@@ -211,7 +187,7 @@ func TestOverdueVictimIsEscalated(t *testing.T) {
 	build := func() *decide.Situation {
 		s := short(pressure.MemoryAvailable)
 		s.Policy.HardGrace, s.Policy.OverdueGrace = 5, 60
-		s.Cooldown = waits{node: &decide.Wait{}}
+		s.Cooldown = waits{"node": true}
 		s.Pods[0].Terminating, s.Pods[0].DeletionGraceSeconds = true, new(int64(3600))
 		s.InFlight = []decide.Victim{{
 			UID: "uid-hog", Signal: "memory.available", Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, 60),

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -103,7 +102,7 @@ func TestCovered(t *testing.T) {
 		{"a disk, the host fills it", disk, of(60, 39), nil, false, "none"},
 		{"a disk near exhaustion", disk, of(60, 39), of(1), false, "all"},
 		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), false, "none"},
-		{"a stall", stall, of(unknown), nil, false, "those over their requests"},
+		{"a stall, of which no end's part is known", stall, of(1), nil, false, "those over their requests"},
 	} {
 		short := shortage{Missing: 60, Needed: 100, Required: 55}
 		if test.signal.OnDisk() {
@@ -126,33 +125,4 @@ func ends(signal pressure.Signal, amounts []int64) (all []pressure.Amounts) {
 		all = append(all, expected)
 	}
 	return all
-}
-
-// One that is not known may be all that is needed.
-func TestUnknownReclaimIsNotNothing(t *testing.T) {
-	t.Parallel()
-	const memory, unknown, small, large = pressure.MemoryAvailable, -1, 1, 100
-	for name, test := range map[string]struct {
-		candidates []int64
-		want       bool
-	}{
-		"unknown alone":           {[]int64{unknown}, true},
-		"a small one and unknown": {[]int64{small, unknown}, true},
-		"a large one":             {[]int64{large}, true},
-		"a small one alone":       {[]int64{small}, false},
-		"none":                    {nil, false},
-	} {
-		if got := Suffice(memory, 100, ends(memory, test.candidates)); got != test.want {
-			t.Errorf("%s: suffice %t, want %t", name, got, test.want)
-		}
-	}
-	if Suffice(memory, math.MaxInt64, ends(memory, []int64{large})) {
-		t.Error("a hundred suffice for everything")
-	}
-	if _, known := ReclaimOf(pressure.NodeFSAvailable, pressure.Amounts{}.With(pressure.ImageFSAvailable, 5)); known {
-		t.Error("a signal that is missing in the books counts as known")
-	}
-	if _, known := ReclaimOf(pressure.MemoryStall, pressure.Amounts{}.With(pressure.MemoryStall, 1<<40)); known {
-		t.Error("what ends a stall counts as known")
-	}
 }
