@@ -41,34 +41,18 @@ func TestVictimsEnd(t *testing.T) {
 	}
 }
 
-// A victim that has freed most of what it had is not relied on for it once more.
-func TestTheNewestMeasurementCounts(t *testing.T) {
-	t.Parallel()
-	const disk = pressure.NodeFSAvailable
-	tracker := on(&node{})
-	tracker.Accept(victim("a", 100))
-	measured(tracker, "absent", memory(1000))
-	tracker.Accept(decide.Victim{UID: "a", Expected: pressure.Amounts{}.With(disk, 500)})
-	if got := tracker.All(); len(got) != 1 || got[0].Expected != memory(100).With(disk, 500) {
-		t.Errorf("in flight: %+v, want the first figure of memory and the new one of the disk", got)
-	}
-	measured(tracker, "a", memory(30))
-	if got := tracker.All(); got[0].Expected != memory(30).With(disk, 500) {
-		t.Errorf("in flight: %+v, want the newest figure of memory, and the disk's", got)
-	}
-}
-
-// A real victim takes the place of a would-be one, and keeps it; with the end of the dry run only
-// would-be victims are forgotten.
+// A real victim takes the place of a would-be one, and keeps it, with the newest figures; with the end of the dry run
+// only would-be victims are forgotten.
 func TestVictimsOfADryRun(t *testing.T) {
 	t.Parallel()
-	dry, other := victim("a", 100), victim("dry", 100)
-	dry.DryRun, other.DryRun = true, true
+	const disk = pressure.NodeFSAvailable
+	dry, other, mine := victim("a", 100), victim("dry", 100), victim("a", 100)
+	dry.DryRun, other.DryRun, mine.Expected = true, true, mine.Expected.With(disk, 500)
 	tracker := on(&node{})
-	for _, v := range []decide.Victim{dry, victim("a", 100), dry, other} {
+	for _, v := range []decide.Victim{dry, mine, dry, other, victim("a", 30)} {
 		tracker.Accept(v)
 	}
-	if got := tracker.All(); len(got) != 2 || got[0].DryRun {
+	if got := tracker.All(); len(got) != 2 || got[0].DryRun || got[0].Expected != memory(30).With(disk, 500) {
 		t.Errorf("in flight: %+v, want the real one and the other", got)
 	}
 	tracker.Adopt(false)
