@@ -122,8 +122,12 @@ func TestRefusalsAreForgotten(t *testing.T) {
 		present bool
 		want    int
 	}{
-		{time.Second, true, 3}, {time.Second, false, 1}, {10 * time.Minute, true, 3}, {11 * time.Minute, true, 1},
-		{trust + 10*time.Minute - 1, true, 1}, {trust + 10*time.Minute, true, 0},
+		{time.Second, true, 3},
+		{time.Second, false, 1},
+		{10 * time.Minute, true, 3},
+		{11 * time.Minute, true, 1},
+		{trust + 10*time.Minute - 1, true, 1},
+		{trust + 10*time.Minute, true, 0},
 	} {
 		next := New(config.Limits{}, noJitter)
 		next.Restore(backoff.Export(), at(0))
