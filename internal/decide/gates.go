@@ -43,7 +43,7 @@ func (p *Plan) pass(s *Situation, gates ...gate) bool {
 // wait that needs no measurement. Otherwise its plan, which has no candidates, does not hold.
 func BeforeMeasuring(s *Situation) Plan {
 	plan := s.newPlan()
-	plan.pass(s, incompleteReading, lineHolds, podsKnown, newerSample, stalledWithinOwnLimits, serverBackOff,
+	plan.pass(s, incompleteReading, recovered, podsKnown, newerSample, stalledWithinOwnLimits, serverBackOff,
 		requestInDoubt, unknownVictims, nodeLimit, softJitter)
 	return plan
 }
@@ -73,10 +73,10 @@ func Decide(s *Situation) Plan {
 	return plan
 }
 
-// lineHolds holds a decision where the threshold is reached again, also where its minimum reclaim is missing:
+// recovered holds a decision where the threshold is not met any more, also where its minimum reclaim is missing:
 // it says how long a threshold counts as met, and no pod is evicted for it alone.
-func lineHolds(s *Situation, _ *Decision) (Hold, string) {
-	return holdIf(!s.Pressure.HoldsIn(s.Sample), HoldRecovered, "the threshold is reached, and no pod is evicted for its minimum reclaim alone")
+func recovered(s *Situation, _ *Decision) (Hold, string) {
+	return holdIf(!s.Pressure.MetIn(s.Sample), HoldRecovered, "the threshold is reached, and no pod is evicted for its minimum reclaim alone")
 }
 
 // unknownVictims waits for what a victim of a process before may still give back, of which nothing is
@@ -257,7 +257,7 @@ func Obsolete(d *Decision, policy *Policy, sample *pressure.Sample, verdict *pre
 	if _, fault := incompleteReading(&Situation{Pressure: d.Pressure, Sample: sample, Policy: policy}, d); fault != "" {
 		return fault, false
 	}
-	if !d.Pressure.HoldsIn(sample) {
+	if !d.Pressure.MetIn(sample) {
 		return "recovered meanwhile", false
 	}
 	for i := range verdict.Pressures {

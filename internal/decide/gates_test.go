@@ -81,7 +81,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"a reading that failed", decide.HoldIncompleteReading, func(s *decide.Situation) {
 				s.Sample.Observations[disk] = pressure.Observation{Err: errors.New("planted")}
 			}},
-			{"a line that holds again", decide.HoldRecovered, func(s *decide.Situation) {
+			{"a line that is not met any more", decide.HoldRecovered, func(s *decide.Situation) {
 				s.Pressure.Target, s.Sample.Observations[disk].Available = 200, 100
 			}},
 			{"pods that are not listed yet", decide.HoldPodsNotSynced, func(s *decide.Situation) { s.Unsynced = true }},

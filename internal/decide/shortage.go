@@ -215,7 +215,7 @@ func (s *Situation) Covered() (enough string) {
 func (p *Plan) LookAgain(s *Situation, again *pressure.Sample) {
 	now := *s
 	now.Sample, now.Pressure.Observed = again, again.Of(s.Pressure.Threshold.Signal)
-	p.pass(&now, incompleteReading, lineHolds, reclaimInFlight)
+	p.pass(&now, incompleteReading, recovered, reclaimInFlight)
 }
 
 // Margin returns by how much more is in flight than a hard pressure of memory or tasks needs, in the

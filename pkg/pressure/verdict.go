@@ -49,10 +49,10 @@ type Verdict struct {
 	Held [SignalCount]bool
 }
 
-// HoldsIn reports whether the threshold is missed in another sample, for the check just before an
-// irreversible action: where the line holds again, nothing is done for the minimum reclaim alone. An
+// MetIn reports whether the threshold is met in another sample, for the check just before an
+// irreversible action: where it is not met any more, nothing is done for the minimum reclaim alone. An
 // unknown reading is not pressure.
-func (p *Pressure) HoldsIn(sample *Sample) bool {
+func (p *Pressure) MetIn(sample *Sample) bool {
 	seen := sample.Of(p.Threshold.Signal)
 	return seen.State == Known && seen.Available < p.Line
 }
