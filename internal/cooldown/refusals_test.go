@@ -22,12 +22,6 @@ func blocked(budget string) evict.Result {
 // note lets a tracker learn an answer about a pod.
 func note(t *Tracker, pod *rank.Pod, r evict.Result, now time.Time) { t.answered(pod, &r, now) }
 
-// serverUntil returns until when the API server is in back-off; the zero time when it is not.
-func serverUntil(b *Tracker, now time.Time) time.Time {
-	r, _ := b.Server(now)
-	return r.Until
-}
-
 // step is an answer about a pod, "" for none, at a time, and which of the pods a to e wait after it.
 type step struct {
 	after  time.Duration
@@ -207,7 +201,7 @@ func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 				t.Errorf("%v, refusal %d: still waits after %v", test.outcome, i+1, want)
 			}
 		}
-		if serverUntil(backoff, now.Add(-1)) != (time.Time{}) {
+		if _, waits := backoff.Server(now.Add(-1)); waits {
 			t.Errorf("%v: a refusal of one pod keeps all requests back", test.outcome)
 		}
 	}
@@ -237,8 +231,8 @@ func TestBackoffOfTheServer(t *testing.T) {
 		if test.until == none {
 			want = time.Time{}
 		}
-		if until := serverUntil(backoff, at(test.after)); !until.Equal(want) {
-			t.Errorf("%s: waits until %v, want %v", test.name, until, want)
+		if w, _ := backoff.Server(at(test.after)); !w.Until.Equal(want) {
+			t.Errorf("%s: waits until %v, want %v", test.name, w.Until, want)
 		}
 	}
 }
