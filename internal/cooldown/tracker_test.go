@@ -160,6 +160,9 @@ func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 		why, waits := tracker.Pod(in.at(at(after)), podOf("a"), false)
 		return waits && strings.HasSuffix(why.Detail, " was "+string(evict.BudgetPending))
 	}
+	ends := func(in question, stale bool) func(*Tracker) {
+		return func(c *Tracker) { c.Observe(in.reported(at(time.Second), stale), at(time.Second)) }
+	}
 	other, disk := in, in
 	other.incident, disk.signal = "i-2", pressure.NodeFSAvailable
 	for _, test := range []struct {
@@ -175,15 +178,9 @@ func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 		{"another incident", other, 3 * time.Second, nil, false},
 		{"another signal", disk, 3 * time.Second, nil, false},
 		{"no other candidate is left", in, 3 * time.Second, func(c *Tracker) { c.Retry(in.signal) }, false},
-		{"a plan that ended in time", in, 3 * time.Second, func(c *Tracker) {
-			c.Observe(in.reported(at(time.Second), false), at(time.Second))
-		}, false},
-		{"a stale plan that tried another pod", in, 3 * time.Second, func(c *Tracker) {
-			c.Observe(in.reported(at(time.Second), true), at(time.Second))
-		}, true},
-		{"a stale plan of another incident", in, 3 * time.Second, func(c *Tracker) {
-			c.Observe(other.reported(at(time.Second), true), at(time.Second))
-		}, false},
+		{"a plan that ended in time", in, 3 * time.Second, ends(in, false), false},
+		{"a stale plan that tried another pod", in, 3 * time.Second, ends(in, true), true},
+		{"a stale plan of another incident", in, 3 * time.Second, ends(other, true), false},
 	} {
 		tracker := newTracker()
 		tracker.Observe(in.reported(at(0), true, answer(podOf("a"), evict.Result{Outcome: evict.BudgetPending})), at(0))
