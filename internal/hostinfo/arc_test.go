@@ -1,12 +1,11 @@
 package hostinfo_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/evictd/evictd/internal/hostinfo"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 const arcstats = `9 1 0x01 123 33456 1 2
@@ -31,16 +30,11 @@ func TestReclaimableARC(t *testing.T) {
 		"a line is missing":       {strings.Replace(arcstats, "c_min ", "x ", 1), 0, `no line "c_min`},
 		"a figure that is no one": {strings.Replace(arcstats, "34359738368", "lots", 1), 0, `line "size `},
 	} {
-		root := t.TempDir()
+		files := kernelfiletest.Tree{}
 		if test.text != "" {
-			if err := os.MkdirAll(filepath.Join(root, "proc/spl/kstat/zfs"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(root, "proc/spl/kstat/zfs/arcstats"), []byte(test.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			files["proc/spl/kstat/zfs/arcstats"] = test.text
 		}
-		got, err := hostinfo.ReclaimableARC(root)
+		got, err := hostinfo.ReclaimableARC(files.Plant(t))
 		if got != test.want || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %d, %v; want %d, %q", name, got, err, test.want, test.says)
 		}

@@ -1,129 +1,41 @@
 package hostinfo
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/kernelfile"
+	"github.com/evictd/evictd/internal/testing/cgrouptest"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 const mib = int64(1) << 20
 
-const (
-	cgroupMount   = "/sys/fs/cgroup"
-	childVariable = "EVICTD_HOSTINFO_TEST_CHILD" // how many MiB the test binary holds, or "look"
-)
+func TestMain(m *testing.M) { cgrouptest.Main(m, "look", look) }
 
-func TestMain(m *testing.M) {
-	switch held := os.Getenv(childVariable); held {
-	case "":
-		os.Exit(m.Run())
-	case "look":
-		look()
-	default:
-		hold(held)
-	}
-}
-
-// hold keeps memory until its input ends.
-func hold(held string) {
-	n, err := strconv.Atoi(held)
-	if err == nil {
-		_, err = unix.Mmap(-1, 0, n<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
-	}
-	fmt.Println("done", err)
-	_, _ = io.Copy(io.Discard, os.Stdin)
-}
-
-// look prints which of some processes are outside the pods, as it is seen in a cgroup namespace: its
-// arguments are the processes and the directory of the group that is the namespace's root.
-func look() {
+// look says which of some processes are outside the pods, as it is seen in a cgroup namespace whose root is the
+// group of this process.
+func look(pids []string) (string, error) {
 	runtime.LockOSThread() // the namespace is this thread's
-	pids, dir := os.Args[1], os.Args[2]
-	r := New("", nil)
-	fmt.Println(errors.Join(join(dir, os.Getpid()), unix.Unshare(unix.CLONE_NEWCGROUP)))
-	for pid := range strings.FieldsSeq(pids) {
+	r, said := New("", nil), []string(nil)
+	err := unix.Unshare(unix.CLONE_NEWCGROUP)
+	for _, pid := range pids {
 		n, _ := strconv.Atoi(pid)
-		p, err := r.read(context.Background(), int32(n), 0)
-		fmt.Printf("outside %t %q %v\n", p.RSS > 0, p.Unit, err)
+		p, fault := r.read(context.Background(), int32(n), 0)
+		said, err = append(said, fmt.Sprintf("outside %t %q", p.RSS > 0, p.Unit)), errors.Join(err, fault)
 	}
-}
-
-// start starts a child with a memory of its own in a group; it ends with the test.
-func start(t *testing.T, mebibytes int64, dir string) *exec.Cmd {
-	t.Helper()
-	child := command(t, strconv.FormatInt(mebibytes, 10))
-	orders, unwritable := child.StdinPipe()
-	output, unreadable := child.StdoutPipe()
-	if err := errors.Join(unwritable, unreadable, child.Start()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = orders.Close(); _ = child.Wait() })
-	if line, err := bufio.NewReader(output).ReadString('\n'); err != nil || line != "done <nil>\n" {
-		t.Fatalf("the child says %q, %v", line, err)
-	}
-	if err := join(dir, child.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	return child
-}
-
-func command(t *testing.T, held string, args ...string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	child := exec.Command(self, args...)
-	child.Env = append(os.Environ(), childVariable+"="+held, "GORACE=", "GOCOVERDIR="+t.TempDir())
-	child.Stderr = os.Stderr
-	return child
-}
-
-func join(dir string, pid int) error {
-	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
-}
-
-// own is the group of this test's groups.
-func own() string { return fmt.Sprintf("/evictd-hostinfo-test-%d", os.Getpid()) }
-
-// group makes a group below the test's own, and returns its directory.
-func group(t *testing.T, name string) string {
-	t.Helper()
-	h, err := kernelfile.HierarchyOf(cgroupMount)
-	if err != nil || os.Geteuid() != 0 {
-		t.Skipf("SKIP: only root may make cgroups, where there are some: %v", err)
-	}
-	dir := h.Memory
-	for part := range strings.SplitSeq(strings.Trim(own()+name, "/"), "/") {
-		dir = filepath.Join(dir, part)
-		switch err := os.Mkdir(dir, 0o755); {
-		case errors.Is(err, os.ErrExist):
-			continue
-		case err != nil:
-			t.Skipf("SKIP: the cgroups cannot be written: %v", err)
-		}
-		made := dir
-		t.Cleanup(func() { removeGroup(t, made) })
-	}
-	return dir
+	return strings.Join(said, ", "), err
 }
 
 // A pod of the API server, by both cgroup drivers, and a static one.
@@ -133,37 +45,31 @@ const (
 	staticPod    = "kubepods-pod0123456789abcdef0123456789abcdef.slice"
 )
 
-// patience is how long a test waits for what must come.
-const patience = 2 * time.Minute
-
-// removeGroup removes a group. A process that has ended may occupy it a moment longer.
-func removeGroup(t *testing.T, dir string) {
-	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		err := os.Remove(dir)
-		if err == nil || errors.Is(err, os.ErrNotExist) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Errorf("removing the group: %v", err)
-			return
-		}
-	}
-}
-
-// On this machine's own /proc: a process that holds memory is told with its name, unit and
-// size, unless its cgroup is a pod's.
+// On this machine's own /proc: a process that holds memory is told with its name, unit and size, unless its cgroup is
+// a pod's. So it is in a cgroup namespace, which a container usually has on cgroup v2, and which shows other paths.
 func TestRealProcesses(t *testing.T) {
 	const held = 64 // MiB
-	inside := start(t, held, group(t, "/pods/burstable/"+podByFS+"/container"))
-	out := start(t, held, group(t, "/host.service"))
+	groups := cgrouptest.New(t)
+	holding := func(group string) int {
+		p := groups.Start(groups.Own + group)
+		p.Do("anonymous %d", held)
+		return p.PID
+	}
+	out := holding("/host.service")
+	inside := []int{holding("/pods/burstable/" + podByFS + "/container"), holding("/pods/" + podBySystemd + "/container"), holding("/pods/" + staticPod + "/sidecar")}
 	r := New("", nil)
-	p, err := r.read(t.Context(), int32(out.Process.Pid), 0)
+	p, err := r.read(t.Context(), int32(out), 0)
 	if err != nil || p.Unit != "host.service" || p.Name != "hostinfo.test" || p.RSS < held*mib || p.RSS > (held+32)*mib {
 		t.Errorf("outside: %+v, %v", p, err)
 	}
-	if none, fault := r.read(t.Context(), int32(inside.Process.Pid), 0); fault != nil || none != (decide.Process{}) {
-		t.Errorf("inside: %+v, %v", none, fault)
+	for _, pid := range inside {
+		if none, fault := r.read(t.Context(), int32(pid), 0); fault != nil || none != (decide.Process{}) {
+			t.Errorf("inside: %+v, %v", none, fault)
+		}
+	}
+	said := groups.Start(groups.Own+"/pods/"+staticPod+"/evictd").Do("look %d %d %d %d", out, inside[0], inside[1], inside[2])
+	if want := `outside true "host.service"` + strings.Repeat(`, outside false ""`, 3); said != want {
+		t.Errorf("in a cgroup namespace it is %s; want %s", said, want)
 	}
 	largest, err := r.outside(t.Context())
 	t.Logf("%+v", largest)
@@ -182,20 +88,6 @@ func TestRealProcesses(t *testing.T) {
 	}
 	if least := largest[len(largest)-1].RSS; !told && least < p.RSS {
 		t.Errorf("left out: %+v", p)
-	}
-}
-
-// A cgroup namespace, which a container usually has on cgroup v2, shows other paths. In one,
-// the processes of pods and of the host are told apart as outside.
-func TestCgroupNamespace(t *testing.T) {
-	inside := start(t, 1, group(t, "/pods/"+podBySystemd+"/container"))
-	out := start(t, 1, group(t, "/host.service"))
-	sidecar := start(t, 1, group(t, "/pods/"+staticPod+"/sidecar"))
-	pids := fmt.Sprint(inside.Process.Pid, out.Process.Pid, sidecar.Process.Pid)
-	said, err := command(t, "look", pids, group(t, "/pods/"+staticPod+"/evictd")).Output()
-	const want = "<nil>\noutside false \"\" <nil>\noutside true \"host.service\" <nil>\noutside false \"\" <nil>\n"
-	if err != nil || string(said) != want {
-		t.Errorf("got %s, %v; want %s", said, err, want)
 	}
 }
 
@@ -273,8 +165,13 @@ func TestPlantedProcesses(t *testing.T) {
 		"one has just ended": {func(f kernelfiletest.Tree) { delete(f, "proc/30/cgroup") }, want[1:], ""},
 		"one ended before":   {func(f kernelfiletest.Tree) { delete(f, "proc/30/statm") }, want[1:], ""},
 		"one cannot be read": {func(f kernelfiletest.Tree) { f["proc/30/statm"] = kernelfiletest.Directory }, nil, "is a directory"},
-		"no group is told":   {func(f kernelfiletest.Tree) { f["proc/30/cgroup"] = "3:cpu\n" }, nil, "process 30: it has no cgroup"},
-		"too few fields":     {func(f kernelfiletest.Tree) { f["proc/30/statm"] = "7" }, nil, "too short"},
+		"a long name, not as the command line has it": {func(f kernelfiletest.Tree) {
+			f["proc/30/comm"] = "unicorn_rails_w\n" // 15 bytes, for which the library looks further
+			f["proc/30/status"] = "Name:\tunicorn_rails_w\n"
+			f["proc/30/cmdline"] = "unicorn_rails_worker --token=secret\x00"
+		}, []decide.Process{{Name: "unicorn_rails_w", Unit: want[0].Unit, RSS: want[0].RSS}, want[1]}, ""},
+		"no group is told": {func(f kernelfiletest.Tree) { f["proc/30/cgroup"] = "3:cpu\n" }, nil, "process 30: it has no cgroup"},
+		"too few fields":   {func(f kernelfiletest.Tree) { f["proc/30/statm"] = "7" }, nil, "too short"},
 		"more than a host can have": {
 			func(f kernelfiletest.Tree) { f["proc/30/statm"] = "1 4503599627370495 1 1 1 1 1\n" }, nil, "process 30 has",
 		},
@@ -298,19 +195,6 @@ func TestPlantedProcesses(t *testing.T) {
 	}
 	if got, err := New(t.TempDir(), nil).outside(t.Context()); err == nil {
 		t.Errorf("without /proc: %+v", got)
-	}
-}
-
-// A name is the kernel's, however the process calls itself in its command line.
-func TestCommandLinesAreNotRead(t *testing.T) {
-	t.Parallel()
-	files := planted()
-	files["proc/30/comm"] = "unicorn_rails_w\n" // 15 bytes, for which the library looks further
-	files["proc/30/status"] = "Name:\tunicorn_rails_w\n"
-	files["proc/30/cmdline"] = "unicorn_rails_worker --token=secret\x00"
-	got, err := New(files.Plant(t), nil).outside(t.Context())
-	if err != nil || got[0].Name != "unicorn_rails_w" {
-		t.Errorf("%+v, %v", got, err)
 	}
 }
 

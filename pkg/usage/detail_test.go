@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/evictd/evictd/internal/testing/cgrouptest"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
@@ -16,14 +17,14 @@ import (
 func detailed(t *testing.T, n *realNode) Detail {
 	t.Helper()
 	const anonymous, shared, cache = 64, 32, 16 // MiB
-	p := n.inhabit(n.kubepods + "/burstable/pod" + burstableUID)
-	p.do("anonymous %d", anonymous)
-	p.do("shared %d", shared)
-	p.do("cache %d %s", cache, filepath.Join(disk(t), "file"))
+	_, p := n.pod(burstableUID)
+	p.Do("anonymous %d", anonymous)
+	p.Do("shared %d", shared)
+	p.Do("cache %d %s", cache, filepath.Join(disk(t), "file"))
 	tree := mustOpen(t, cgroupMount, n.kubepods)
 	var d Detail
 	var err error
-	patiently(func() bool { // the kernel adds up in batches
+	cgrouptest.Patiently(func() bool { // the kernel adds up in batches
 		d, err = tree.Detail(burstableUID)
 		return err != nil || at(d, "file") >= (shared+cache-1)*mib
 	})
@@ -59,7 +60,7 @@ func text(d Detail) string {
 
 func TestRealPodDetailOnCgroup1(t *testing.T) {
 	n := newRealNode(t)
-	if n.hierarchy.Unified {
+	if n.Unified {
 		t.Skip("SKIP: this machine has cgroup v2; TestCgroup2PodDetail is for it")
 	}
 	if d := detailed(t, n); len(d) != 2 {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/kernelfile"
+	"github.com/evictd/evictd/internal/testing/cgrouptest"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -59,17 +60,17 @@ func newNode2(tb testing.TB, limit int64) *realNode {
 
 // set writes a number to a file of a group.
 func (n *realNode) set(group, file string, value int64) {
-	n.tb.Helper()
+	n.Helper()
 	err := os.WriteFile(filepath.Join(cgroupMount, group, file), strconv.AppendInt(nil, value, 10), 0o644)
 	if err != nil && (file != "memory.swap.max" || !errors.Is(err, os.ErrNotExist)) {
-		n.tb.Fatal(err)
+		n.Fatal(err)
 	}
 }
 
 // figure returns the number after a key in a group's file.
 func (n *realNode) figure(group, file, word string) int64 {
-	n.tb.Helper()
-	return figureOf(n.tb, filepath.Join(cgroupMount, group, file), word)
+	n.Helper()
+	return figureOf(n, filepath.Join(cgroupMount, group, file), word)
 }
 
 func figureOf(tb testing.TB, path, word string) int64 {
@@ -87,45 +88,36 @@ func figureOf(tb testing.TB, path, word string) int64 {
 // stalled returns the total time for which some task of a group, or of the machine for "",
 // has waited for memory.
 func (n *realNode) stalled(group string) time.Duration {
-	n.tb.Helper()
+	n.Helper()
 	path := filepath.Join(cgroupMount, group, "memory.pressure")
 	if group == "" {
 		path = "/proc/pressure/memory"
 	}
-	return time.Duration(figureOf(n.tb, path, " total=")) * time.Microsecond
+	return time.Duration(figureOf(n, path, " total=")) * time.Microsecond
 }
 
 // pod makes a burstable pod with a container and returns the pod's cgroup and a
 // process in it.
-func (n *realNode) pod(uid string) (string, *process) {
-	n.tb.Helper()
+func (n *realNode) pod(uid string) (string, *cgrouptest.Process) {
+	n.Helper()
 	pod := n.kubepods + "/burstable/pod" + uid
-	return pod, n.inhabit(pod)
-}
-
-// inhabit makes a pod's cgroup with a container and returns a process in it.
-func (n *realNode) inhabit(pod string) *process {
-	n.tb.Helper()
-	n.group(pod + "/container")
-	p := start(n.tb)
-	p.do("join 0 %s", strings.Join(n.procs(pod+"/container"), " "))
-	return p
+	return pod, n.Start(pod + "/container")
 }
 
 // sample reads the node with evictd's own sampler; both memory signals must be known.
 func (n *realNode) sample(definition pressure.MemoryDefinition) pressure.Sample {
-	n.tb.Helper()
+	n.Helper()
 	sample := n.sampleAny(definition)
 	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable} {
 		if seen := sample.Of(signal); seen.State != pressure.Known {
-			n.tb.Fatalf("%s is %+v", signal, seen)
+			n.Fatalf("%s is %+v", signal, seen)
 		}
 	}
 	return sample
 }
 
 func (n *realNode) sampleAny(definition pressure.MemoryDefinition) pressure.Sample {
-	n.tb.Helper()
+	n.Helper()
 	reader := n.open(definition)
 	defer reader.Close()
 	return reader.Sample(time.Now())
@@ -133,18 +125,18 @@ func (n *realNode) sampleAny(definition pressure.MemoryDefinition) pressure.Samp
 
 // open opens evictd's own sampler for the memory signals.
 func (n *realNode) open(definition pressure.MemoryDefinition) *pressure.Node {
-	n.tb.Helper()
+	n.Helper()
 	reader, err := pressure.Open(pressure.Options{
 		Kubepods: n.kubepods, MemoryAvailable: definition,
 		Signals: []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable},
 	})
-	must(n.tb, err)
+	must(n, err)
 	return reader
 }
 
 // available returns what is available, on the node and within the pods' limit.
 func (n *realNode) available(definition pressure.MemoryDefinition) (node, allocatable int64) {
-	n.tb.Helper()
+	n.Helper()
 	sample := n.sample(definition)
 	return sample.Of(pressure.MemoryAvailable).Available, sample.Of(pressure.AllocatableMemoryAvailable).Available
 }

@@ -5,65 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/testing/cgrouptest"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // Most of the scenarios of `make test-cgroup2`; huge pages need no pod and are in
 // pkg/pressure. test/cgroup2 lists all of them by name.
-
-// TestCgroup2RealCgroups: evictd finds a kubepods cgroup with pods of every class, named by
-// either of the kubelet's drivers, at the root and below another group, and each pod's usage
-// is that of its process.
-func TestCgroup2RealCgroups(t *testing.T) {
-	needCgroup2(t)
-	const shared = 8 // MiB, in each pod
-	sizes := []int64{16, 32, 48, 64}
-	for kubepods, groups := range layouts() {
-		t.Run(strings.TrimPrefix(kubepods, "/"), func(t *testing.T) {
-			n := newNode2(t, 400*mib)
-			root := path.Dir(n.kubepods) + "-real"
-			n.kubepods = root + kubepods
-			for i, group := range groups {
-				p := n.inhabit(path.Join(n.kubepods, group))
-				p.do("anonymous %d", sizes[i])
-				p.do("shared %d", shared)
-			}
-			if found, err := FindKubepods(filepath.Join(cgroupMount, root), ""); err != nil || found != kubepods {
-				t.Fatalf("found %q, %v; want %q", found, err, kubepods)
-			}
-			tree := mustOpen(t, cgroupMount, n.kubepods)
-			for i, uid := range []string{guaranteedUID, burstableUID, bestEffortUID, staticUID} {
-				pod := podOf(t, tree, uid)
-				t.Logf("%s: anonymous %d MiB, shared %d MiB, working set %d MiB, %d tasks",
-					uid, pod.Anonymous/mib, pod.Shared/mib, pod.WorkingSet/mib, pod.Tasks)
-				near(t, uid+" anonymous", pod.Anonymous, sizes[i]*mib, podSlack)
-				near(t, uid+" shared", pod.Shared, shared*mib, shared*mib/2)
-				near(t, uid+" working set", pod.WorkingSet, (sizes[i]+shared)*mib, podSlack)
-				near(t, uid+" reclaim", pod.Reclaim(), (sizes[i]+shared)*mib, podSlack)
-				// One kernel stack is 16 KiB, and the process has several threads.
-				if !pod.KernelKnown || pod.Kernel < 16<<10 || pod.Kernel > podSlack {
-					t.Errorf("%s: kernel memory is %d bytes, known %t", uid, pod.Kernel, pod.KernelKnown)
-				}
-				// Go's runtime has several threads, and starts and ends none for an idle child.
-				if !pod.TasksKnown || pod.Tasks < 2 || pod.Tasks > 50 {
-					t.Errorf("tasks: %+v", pod)
-				}
-				if present, err := tree.Present(uid); err != nil || !present {
-					t.Errorf("%s: Present is %t, %v", uid, present, err)
-				}
-			}
-			if pods, err := tree.Collect(nil); err != nil || len(pods) != len(groups) {
-				t.Errorf("collected %+v, %v; want %d pods", pods, err, len(groups))
-			}
-		})
-	}
-}
 
 // TestCgroup2MemoryHog: a pod allocates more and more memory, every reading shows it, it
 // crosses a threshold by both definitions, and the kernel kills it at its own memory.max.
@@ -82,7 +34,7 @@ func TestCgroup2MemoryHog(t *testing.T) {
 		judges[definition] = hardBelow(pressure.MemoryAvailable, before[definition]-line)
 	}
 	for i := range int64(steps) {
-		hog.do("anonymous %d", step)
+		hog.Do("anonymous %d", step)
 		took := (i + 1) * step * mib
 		use := podOf(t, tree, burstableUID)
 		about(t, "the pod's anonymous memory", use.Anonymous, took, podSlack)
@@ -94,10 +46,8 @@ func TestCgroup2MemoryHog(t *testing.T) {
 			judged(t, string(definition), judge, sample, took > line)
 		}
 	}
-	if _, err := fmt.Fprintf(hog.orders, "anonymous %d\n", 2*step); err != nil {
-		t.Fatal(err)
-	}
-	if err := hog.command.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+	hog.Send("anonymous %d", 2*step)
+	if err := hog.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("beyond its memory.max the hog ends with %v, not by the kernel", err)
 	}
 	if kills := n.figure(pod, "memory.events", "oom_kill "); kills != 1 {
@@ -130,27 +80,27 @@ func (e wakeEvents) Wakeups(state pressure.WakeState) {
 
 // wakers opens and runs evictd's own wakers until the test ends. Both must be available.
 func (n *realNode) wakers() (*pressure.Wakers, <-chan woken) {
-	n.tb.Helper()
+	n.Helper()
 	w := pressure.OpenWakers("", n.kubepods)
 	paths := map[pressure.WakeSource]string{}
 	for _, state := range w.States() {
-		n.tb.Logf("waker %s: %s, window %v", state.Source, state.Path, state.Window)
+		n.Logf("waker %s: %s, window %v", state.Source, state.Path, state.Window)
 		paths[state.Source] = state.Path
 		if state.Err != nil {
-			n.tb.Errorf("waker %s: %v", state.Source, state.Err)
+			n.Errorf("waker %s: %v", state.Source, state.Err)
 		}
 	}
 	if got, want := paths[pressure.WakeKubepods], filepath.Join(cgroupMount, n.kubepods, "memory.pressure"); got != want {
-		n.tb.Errorf("the pods' waker is on %q; want %q", got, want)
+		n.Errorf("the pods' waker is on %q; want %q", got, want)
 	}
 	events := make(wakeEvents, 1000)
-	ctx, cancel := context.WithCancel(n.tb.Context())
+	ctx, cancel := context.WithCancel(n.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx, events) }()
-	n.tb.Cleanup(func() {
+	n.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			n.tb.Errorf("the wakers: %v", err)
+			n.Errorf("the wakers: %v", err)
 		}
 	})
 	return w, events
@@ -160,7 +110,7 @@ func (n *realNode) wakers() (*pressure.Wakers, <-chan woken) {
 const wakeTime = 2 * time.Minute
 
 // wake makes a pod thrash until each of the sources has woken evictd.
-func wake(t *testing.T, pod *process, events <-chan woken, sources ...pressure.WakeSource) {
+func wake(t *testing.T, pod *cgrouptest.Process, events <-chan woken, sources ...pressure.WakeSource) {
 	t.Helper()
 	missing := map[pressure.WakeSource]bool{}
 	for _, source := range sources {
@@ -171,7 +121,7 @@ func wake(t *testing.T, pod *process, events <-chan woken, sources ...pressure.W
 		if time.Since(began) > wakeTime {
 			t.Fatalf("no wake-up from %v in %v", missing, wakeTime)
 		}
-		pod.do("cache %d %s", thrashFile, file)
+		pod.Do("cache %d %s", thrashFile, file)
 		for waiting := len(events); waiting > 0; waiting-- {
 			event := <-events
 			if event.ended != nil {
@@ -194,7 +144,7 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 	thrashing, p := n.pod(burstableUID)
 	n.set(thrashing, "memory.max", thrashLimit)
 	calm, other := n.pod(staticUID)
-	other.do("anonymous 32")
+	other.Do("anonymous 32")
 	before, _ := n.available(pressure.Kernel)
 	w, events := n.wakers()
 	wait := time.NewTimer(2 * time.Second) // two windows
@@ -221,7 +171,7 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 		t.Error("nothing is in the channel that wakes the loop")
 	}
 	for file := filepath.Join(disk(t), "file"); n.stalled(thrashing)+stalled["pod"] < enough; {
-		p.do("cache %d %s", thrashFile, file)
+		p.Do("cache %d %s", thrashFile, file)
 		if time.Since(began) > wakeTime {
 			t.Fatalf("the pod does not thrash: stalled for %v", n.stalled(thrashing)+stalled["pod"])
 		}
@@ -292,7 +242,7 @@ func TestCgroup2BigFileReadTwice(t *testing.T) {
 	kernel, _ := n.available(pressure.Kernel)
 	workingSet, _ := n.available(pressure.WorkingSet)
 	cached, stalled := n.figure(pod, "memory.stat", "\nfile "), n.stalled("")
-	reader.do("cache %d %s", size, file) // which reads it once
+	reader.Do("cache %d %s", size, file) // which reads it once
 	must(t, readThrough(file, size*mib))
 	byKernel, byWorkingSet := n.sample(pressure.Kernel), n.sample(pressure.WorkingSet)
 	active, use := n.figure(pod, "memory.stat", "\nactive_file "), podOf(t, tree, burstableUID)
@@ -346,9 +296,9 @@ func TestCgroup2AllocatableMemory(t *testing.T) {
 		judged(t, what+", the node", node, sample, false)
 	}
 	limit("empty pods", 400*mib, 400*mib, false)
-	one.do("anonymous 100")
+	one.Do("anonymous 100")
 	limit("one pod with 100 MiB", 400*mib, 300*mib, false)
-	other.do("anonymous 150")
+	other.Do("anonymous 150")
 	limit("another one with 150 MiB", 400*mib, 150*mib, true)
 	limit("a higher limit", 500*mib, 250*mib, false)
 	must(t, os.WriteFile(filepath.Join(cgroupMount, n.kubepods, "memory.max"), []byte("max"), 0o644))
