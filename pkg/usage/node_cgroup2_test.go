@@ -116,29 +116,16 @@ func (n *realNode) sample(definition pressure.MemoryDefinition) pressure.Sample 
 	return sample
 }
 
+// sampleAny is sample where one may be unknown.
 func (n *realNode) sampleAny(definition pressure.MemoryDefinition) pressure.Sample {
-	n.Helper()
-	reader := n.open(definition)
-	defer reader.Close()
-	return reader.Sample(time.Now())
-}
-
-// open opens evictd's own sampler for the memory signals.
-func (n *realNode) open(definition pressure.MemoryDefinition) *pressure.Node {
 	n.Helper()
 	reader, err := pressure.Open(pressure.Options{
 		Kubepods: n.kubepods, MemoryAvailable: definition,
 		Signals: []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable},
 	})
 	must(n, err)
-	return reader
-}
-
-// available returns what is available, on the node and within the pods' limit.
-func (n *realNode) available(definition pressure.MemoryDefinition) (node, allocatable int64) {
-	n.Helper()
-	sample := n.sample(definition)
-	return sample.Of(pressure.MemoryAvailable).Available, sample.Of(pressure.AllocatableMemoryAvailable).Available
+	defer reader.Close()
+	return reader.Sample(time.Now())
 }
 
 // hardBelow returns a judge of one hard threshold.

@@ -17,47 +17,79 @@ import (
 // Most of the scenarios of `make test-cgroup2`; huge pages need no pod and are in
 // pkg/pressure. test/cgroup2 lists all of them by name.
 
-// TestCgroup2MemoryHog: a pod allocates more and more memory, every reading shows it, it
-// crosses a threshold by both definitions, and the kernel kills it at its own memory.max.
-// The node's memory is then reclaimed.
-func TestCgroup2MemoryHog(t *testing.T) {
-	const step, steps = 50, 4                     // MiB
-	const line = int64(step*steps-step*3/2) * mib // crossed by the third step
-	n := newNode2(t, 400*mib)
-	pod, hog := n.pod(burstableUID)
-	n.set(pod, "memory.max", (step*steps+40)*mib)
-	n.set(pod, "memory.swap.max", 0)
+// TestCgroup2MemoryOfPods: what pods take shows in each reading, by both definitions and on the node as within the pods'
+// limit, and crosses the thresholds. Active page cache counts as used for the kubelet, and as available for the kernel
+// and evictd's default. The kernel kills a pod at its own memory.max, and the node's memory is then reclaimed. Where kube
+// and system reservations are not enforced there is no limit of the pods, and no such signal.
+func TestCgroup2MemoryOfPods(t *testing.T) {
+	const step, steps, file = 50, 4, 192          // MiB
+	const line = int64(step*steps-step*3/2) * mib // crossed by the third step, and by the file
+	limit := 600 * mib
+	allocatable := hardBelow(pressure.AllocatableMemoryAvailable, limit-line)
+	n := newNode2(t, limit)
+	hogs, hog := n.pod(burstableUID)
+	n.set(hogs, "memory.max", (step*steps+40)*mib)
+	n.set(hogs, "memory.swap.max", 0)
+	readers, reader := n.pod(staticUID)
 	tree := mustOpen(t, cgroupMount, n.kubepods)
-	before, judges := map[pressure.MemoryDefinition]int64{}, map[pressure.MemoryDefinition]*pressure.Judge{}
+	before := map[pressure.MemoryDefinition]int64{}
 	for _, definition := range []pressure.MemoryDefinition{pressure.Kernel, pressure.WorkingSet} {
-		before[definition], _ = n.available(definition)
-		judges[definition] = hardBelow(pressure.MemoryAvailable, before[definition]-line)
+		sample := n.sample(definition)
+		before[definition] = sample.Of(pressure.MemoryAvailable).Available
 	}
+	check := func(what, uid string, anonymous, cached int64) {
+		t.Helper()
+		use := podOf(t, tree, uid)
+		about(t, what+", the pod's anonymous memory", use.Anonymous, anonymous*mib, podSlack)
+		about(t, what+", the pod's working set", use.WorkingSet, (anonymous+cached)*mib, 2*podSlack) // the kernel's memory for it, too
+		for definition, available := range before {
+			used, what := anonymous*mib, fmt.Sprintf("%s (%s), ", what, definition)
+			if definition == pressure.WorkingSet {
+				used += cached * mib
+			}
+			sample := n.sample(definition)
+			pods := sample.Of(pressure.AllocatableMemoryAvailable)
+			about(t, what+"memory.available fell by", available-sample.Of(pressure.MemoryAvailable).Available, used, nodeSlack)
+			about(t, what+"the pods have", pods.Available, limit-used, 2*podSlack)
+			if pods.Capacity != limit {
+				t.Errorf("%s: the pods' capacity is %d, which is not memory.max, %d", what, pods.Capacity, limit)
+			}
+			judged(t, what+"the node", hardBelow(pressure.MemoryAvailable, available-line), sample, used > line)
+			judged(t, what+"the pods", allocatable, sample, limit-used < 600*mib-line)
+		}
+	}
+	check("at first", burstableUID, 0, 0)
 	for i := range int64(steps) {
 		hog.Do("anonymous %d", step)
-		took := (i + 1) * step * mib
-		use := podOf(t, tree, burstableUID)
-		about(t, "the pod's anonymous memory", use.Anonymous, took, podSlack)
-		about(t, "the pod's working set", use.WorkingSet, took, podSlack)
-		for definition, judge := range judges {
-			sample := n.sample(definition)
-			fell := before[definition] - sample.Of(pressure.MemoryAvailable).Available
-			about(t, fmt.Sprintf("memory.available (%s) fell by", definition), fell, took, nodeSlack)
-			judged(t, string(definition), judge, sample, took > line)
-		}
+		check(fmt.Sprint("step ", i), burstableUID, (i+1)*step, 0)
 	}
 	hog.Send("anonymous %d", 2*step)
 	if err := hog.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("beyond its memory.max the hog ends with %v, not by the kernel", err)
 	}
-	if kills := n.figure(pod, "memory.events", "oom_kill "); kills != 1 {
+	if kills := n.figure(hogs, "memory.events", "oom_kill "); kills != 1 {
 		t.Errorf("memory.events counts %d kills", kills)
 	}
-	for definition, judge := range judges {
-		sample := n.sample(definition)
-		differs := sample.Of(pressure.MemoryAvailable).Available - before[definition]
-		about(t, fmt.Sprintf("memory.available (%s) after its end differs by", definition), differs, 0, nodeSlack)
-		judged(t, string(definition), judge, sample, false)
+	check("after its end", burstableUID, 0, 0)
+	stalled, path := n.stalled(""), filepath.Join(disk(t), "file")
+	reader.Do("cache %d %s", file, path) // which reads it once
+	again, err := os.Open(path)
+	must(t, err)
+	defer again.Close()
+	_, err = io.Copy(io.Discard, again)
+	must(t, err)
+	if waited := n.stalled("") - stalled; waited > 20*time.Millisecond {
+		t.Errorf("the node stalled for %v", waited)
+	}
+	about(t, "active page cache", n.figure(readers, "memory.stat", "\nactive_file "), file*mib, podSlack)
+	check("a file that is read twice", staticUID, 0, file)
+	limit = 700 * mib
+	n.set(n.kubepods, "memory.max", limit)
+	check("a higher limit", staticUID, 0, file)
+	must(t, os.WriteFile(filepath.Join(cgroupMount, n.kubepods, "memory.max"), []byte("max"), 0o644))
+	sample := n.sampleAny(pressure.Kernel)
+	if seen := sample.Of(pressure.AllocatableMemoryAvailable); seen.State != pressure.Absent || seen.Err == nil {
+		t.Errorf("without a limit the signal is %+v", seen)
 	}
 }
 
@@ -145,7 +177,7 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 	n.set(thrashing, "memory.max", thrashLimit)
 	calm, other := n.pod(staticUID)
 	other.Do("anonymous 32")
-	before, _ := n.available(pressure.Kernel)
+	before := n.sample(pressure.Kernel)
 	w, events := n.wakers()
 	wait := time.NewTimer(2 * time.Second) // two windows
 	defer wait.Stop()
@@ -203,7 +235,7 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 	if neighbour.LimitHits != 0 || neighbour.Waited > enough.Microseconds()/20 {
 		t.Errorf("its neighbour: %+v", neighbour)
 	}
-	judged(t, "the node", hardBelow(pressure.MemoryAvailable, before-thrashLimit), sample, false)
+	judged(t, "the node", hardBelow(pressure.MemoryAvailable, before.Of(pressure.MemoryAvailable).Available-thrashLimit), sample, false)
 	judged(t, "the pods", hardBelow(pressure.AllocatableMemoryAvailable, 200*mib), sample, false)
 	use := podOf(t, tree, burstableUID)
 	t.Logf("the pod's working set: %d MiB of its %d MiB, anonymous: %d MiB", use.WorkingSet/mib, thrashLimit/mib, use.Anonymous/mib)
@@ -229,83 +261,4 @@ func stallsOf(t *testing.T, tree *Tree) map[string]Stall {
 
 func grown(first, last map[string]Stall, uid string) Stall {
 	return Stall{UID: uid, Waited: last[uid].Waited - first[uid].Waited, LimitHits: last[uid].LimitHits - first[uid].LimitHits}
-}
-
-// TestCgroup2BigFileReadTwice: active page cache counts as used for the kubelet, and as
-// available for the kernel and evictd's default.
-func TestCgroup2BigFileReadTwice(t *testing.T) {
-	const size = 192 // MiB
-	n := newNode2(t, 600*mib)
-	pod, reader := n.pod(burstableUID)
-	tree := mustOpen(t, cgroupMount, n.kubepods)
-	file := filepath.Join(disk(t), "file")
-	kernel, _ := n.available(pressure.Kernel)
-	workingSet, _ := n.available(pressure.WorkingSet)
-	cached, stalled := n.figure(pod, "memory.stat", "\nfile "), n.stalled("")
-	reader.Do("cache %d %s", size, file) // which reads it once
-	must(t, readThrough(file, size*mib))
-	byKernel, byWorkingSet := n.sample(pressure.Kernel), n.sample(pressure.WorkingSet)
-	active, use := n.figure(pod, "memory.stat", "\nactive_file "), podOf(t, tree, burstableUID)
-	about(t, "page cache grew by", n.figure(pod, "memory.stat", "\nfile ")-cached, size*mib, podSlack)
-	about(t, "of it active", active, size*mib, podSlack)
-	about(t, "the pod's working set", use.WorkingSet, size*mib, 2*podSlack) // the kernel's memory for it, too
-	about(t, "the pod's anonymous memory", use.Anonymous, 0, podSlack)
-	about(t, "memory.available (kernel) fell by", kernel-byKernel.Of(pressure.MemoryAvailable).Available, 0, nodeSlack)
-	about(t, "memory.available (workingSet) fell by", workingSet-byWorkingSet.Of(pressure.MemoryAvailable).Available, size*mib, nodeSlack)
-	judged(t, "kernel", hardBelow(pressure.MemoryAvailable, kernel-size/2*mib), byKernel, false)
-	judged(t, "workingSet", hardBelow(pressure.MemoryAvailable, workingSet-size/2*mib), byWorkingSet, true)
-	waited := n.stalled("") - stalled
-	t.Logf("the node's processes waited for memory for %v", waited)
-	if waited > 20*time.Millisecond {
-		t.Errorf("the node stalled for %v", waited)
-	}
-}
-
-// readThrough reads a file with little memory of its own.
-func readThrough(file string, size int64) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	read, err := io.Copy(io.Discard, f)
-	if err == nil && read != size {
-		err = fmt.Errorf("read %d bytes of %s, not %d", read, file, size)
-	}
-	return err
-}
-
-// TestCgroup2AllocatableMemory: the pods together approach the limit of their cgroup while
-// the node has plenty of memory. Where kube and system reservations are not enforced there
-// is no limit and no such signal.
-func TestCgroup2AllocatableMemory(t *testing.T) {
-	const signal = pressure.AllocatableMemoryAvailable
-	n := newNode2(t, 400*mib)
-	_, one := n.pod(burstableUID)
-	_, other := n.pod(staticUID)
-	judge, node := hardBelow(signal, 200*mib), hardBelow(pressure.MemoryAvailable, 200*mib)
-	limit := func(what string, bytes, left int64, pressed bool) {
-		t.Helper()
-		n.set(n.kubepods, "memory.max", bytes)
-		sample := n.sample(pressure.Kernel)
-		if capacity := sample.Of(signal).Capacity; capacity != bytes {
-			t.Errorf("%s: the capacity is %d, which is not memory.max, %d", what, capacity, bytes)
-		}
-		about(t, what, sample.Of(signal).Available, left, 2*podSlack)
-		judged(t, what, judge, sample, pressed)
-		judged(t, what+", the node", node, sample, false)
-	}
-	limit("empty pods", 400*mib, 400*mib, false)
-	one.Do("anonymous 100")
-	limit("one pod with 100 MiB", 400*mib, 300*mib, false)
-	other.Do("anonymous 150")
-	limit("another one with 150 MiB", 400*mib, 150*mib, true)
-	limit("a higher limit", 500*mib, 250*mib, false)
-	must(t, os.WriteFile(filepath.Join(cgroupMount, n.kubepods, "memory.max"), []byte("max"), 0o644))
-	sample := n.sampleAny(pressure.Kernel)
-	seen := sample.Of(signal)
-	t.Logf("no limit: %s, %v", seen.State, seen.Err)
-	if seen.State != pressure.Absent || seen.Err == nil {
-		t.Errorf("without a limit the signal is %+v", seen)
-	}
 }
