@@ -46,7 +46,7 @@ func layouts() map[string][]string {
 // fourPods returns the figures of the four pods, in the order of layouts.
 func fourPods() []figures {
 	return []figures{
-		{Usage: 1000, Anonymous: 500, Shared: 50, InactiveFile: 300, Tasks: 3, Kernel: 90, SlabReclaimable: 30},
+		{Usage: 1000, Anonymous: 500, Shared: 50, File: 40, InactiveFile: 300, Tasks: 3, Kernel: 90, SlabReclaimable: 30},
 		{Usage: 2000, Anonymous: 600, Shared: 60, InactiveFile: 400, Tasks: 4, Kernel: 80, SlabReclaimable: 80},
 		{Usage: 3000, Anonymous: 700, Shared: 70, InactiveFile: 500, Tasks: 5, Kernel: 70, SlabReclaimable: 71},
 		{Usage: 4000, Anonymous: 800, Shared: 80, InactiveFile: 4001, Tasks: 6},
@@ -61,9 +61,10 @@ func mustOpen(tb testing.TB, mount, kubepods string) *Tree {
 	return tree
 }
 
-func sorted(pods []Pod) []Pod {
-	slices.SortFunc(pods, func(a, b Pod) int { return cmp.Compare(a.UID, b.UID) })
-	return pods
+// sorted sorts figures of pods by UID, which comes first in them.
+func sorted[T Pod | Stall](all []T) []T {
+	slices.SortFunc(all, func(a, b T) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return all
 }
 
 func TestCollect(t *testing.T) {
@@ -123,58 +124,114 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// twoPods plants a node with two pods and returns its mount, and the directories of the
-// second one.
-func twoPods(t *testing.T, v version) (mount, memory, pids string) {
-	t.Helper()
+// The groups of the two pods of twoPods. Tests spoil or remove the first.
+const (
+	spoiltPod = "/kubepods/pod" + guaranteedUID
+	otherPod  = "/kubepods/burstable/pod" + burstableUID
+)
+
+// twoPods are on a node with all files that are read of them. One met its limits, and one of its containers did.
+func twoPods(v version) files {
 	node := v.Mount()
-	v.Add(node, "/kubepods/burstable/pod"+burstableUID, fourPods()[1])
-	v.Add(node, "/kubepods/pod"+guaranteedUID, fourPods()[0])
-	mount = node.Plant(t)
-	group := "/kubepods/pod" + guaranteedUID
-	return mount, filepath.Join(mount, v.Dir("memory", group)), filepath.Join(mount, v.Dir("pids", group))
+	add := func(group string, f figures, limit string, failures, charges int) {
+		f.Limit = limit
+		v.Add(node, group, f)
+		dir := v.Dir("memory", group)
+		if v != v2 {
+			node[dir+"/memory.failcnt"] = fmt.Sprintln(failures)
+			node[dir+"/memory.oom_control"] = "oom_kill_disable 0\nunder_oom 0\noom_kill 9\n"
+			node[dir+"/memory.stat"] += fmt.Sprintf("pgpgin %d\ntotal_pgpgin 999\n", charges)
+			return
+		}
+		node[dir+"/memory.events"] = fmt.Sprintf("low 9\nhigh %d\nmax %d\noom 9\noom_kill 5\n", failures, charges)
+		node[dir+"/memory.pressure"] = fmt.Sprintf("some avg10=13.22 avg60=8.96 avg300=2.76 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n", 1000*failures)
+		node[dir+"/memory.swap.current"] = "7\n"
+	}
+	const unlimited, limit = "9223372036854771712", "62914560"
+	add(spoiltPod, fourPods()[0], unlimited, 3, 5)
+	add(spoiltPod+"/at-its-limit", figures{Usage: 62300000}, limit, 20, 100)
+	add(spoiltPod+"/below-its-limit", figures{Usage: 50000000}, limit, 0, 7)
+	add(otherPod, fourPods()[1], unlimited, 0, 0)
+	return node
 }
 
-// TestUnknownIsNeverZero spoils, one by one, each file that a pod is read from: that pod is
-// left out and named, and the other one is still returned. A file that is missing from a group that is
-// there is a fault, and not a removed pod; without the pids controller the tasks are unknown, and not zero.
+// removePod ends the pod that is for that.
+func removePod(tb testing.TB, mount string, v version) {
+	tb.Helper()
+	for _, controller := range []string{"memory", "pids"} {
+		kernelfiletest.Remove(tb, filepath.Join(mount, v.Dir(controller, spoiltPod)))
+	}
+}
+
+// TestUnknownIsNeverZero spoils, one by one, each file that a pod is read from: that pod is left out and named, or all
+// of it is as it is without the fault, and the other one is still returned. A file that is missing from a group that is
+// there is a fault, and not a removed pod; without the pids controller the tasks are unknown, and not zero, and so is
+// how long tasks waited without PSI. A figure of the detail is missing then, and none is another number.
 func TestUnknownIsNeverZero(t *testing.T) {
 	t.Parallel()
 	breakages := spoils()
 	breakages["missing"] = kernelfiletest.Remove
 	for name, version := range kernelfiletest.Versions() {
-		for _, file := range []string{"memory.stat", version.UsageFile(), "pids.current"} {
-			if file == "pids.current" && version == v1NoPIDs {
-				continue
-			}
+		whole := mustOpen(t, twoPods(version).Plant(t), "/kubepods")
+		pods, err := whole.Collect(nil)
+		stalls, fault := whole.Stalls()
+		pods, stalls = sorted(pods), sorted(stalls)
+		detail, unread := whole.Detail(guaranteedUID)
+		must(t, err, fault, unread)
+		for file := range twoPods(version) {
+			base, container := filepath.Base(file), strings.Contains(file, "-its-limit/")
 			for breakage, spoil := range breakages {
+				missing := breakage == "missing"
+				if !strings.Contains(file, spoiltPod) || container && (missing || base != "memory.failcnt") { // one that is missing has ended
+					continue
+				}
 				t.Run(name+"/"+file+"/"+breakage, func(t *testing.T) {
 					t.Parallel()
-					mount, memory, pids := twoPods(t, version)
-					path := filepath.Join(memory, file)
-					if file == "pids.current" {
-						path = filepath.Join(pids, file)
-					}
+					mount := twoPods(version).Plant(t)
+					path := filepath.Join(mount, file)
 					spoil(t, path)
 					tree := mustOpen(t, mount, "/kubepods")
+					pod, stall := pods[0], stalls[0]
+					if missing && base == "pids.current" {
+						pod.Tasks, pod.TasksKnown = 0, false
+					}
+					if missing && base == "memory.pressure" {
+						stall.Waited, stall.WaitedKnown = 0, false
+					}
 					for range 2 {
-						pods, err := tree.Collect(nil)
-						if breakage == "missing" && file == "pids.current" {
-							if pods = sorted(pods); err != nil || len(pods) != 2 || pods[0].TasksKnown || pods[0].Tasks != 0 || pods[1].Tasks != 4 {
-								t.Errorf("pods are %+v, %v; want no tasks of the first", pods, err)
-							}
-							continue
-						}
-						if len(pods) != 1 || pods[0].UID != burstableUID {
-							t.Errorf("pods are %+v; want only %s", pods, burstableUID)
-						}
-						if faults := faultsOf(err); len(faults) != 1 || !strings.Contains(faults[0].Error(), path) {
-							t.Fatalf("the error is %v; want one that names %s", err, path)
+						got, err := tree.Collect(nil)
+						allOrTheOther(t, path, sorted(got), []Pod{pod, pods[1]}, err, pod != pods[0])
+					}
+					got, err := tree.Stalls()
+					allOrTheOther(t, path, sorted(got), []Stall{stall, stalls[1]}, err, stall != stalls[0])
+					if base == "memory.pressure" || breakage == "cut off in a number" { // not for the detail; accepted by the library
+						return
+					}
+					d, err := tree.Detail(guaranteedUID)
+					if (err == nil) != (d != nil) || err == nil && missing && base == "memory.stat" {
+						t.Errorf("the detail is %+v, %v", d, err)
+					}
+					for figure, n := range d {
+						if n != detail[figure] {
+							t.Errorf("%s is %d, not %d", figure, n, detail[figure])
 						}
 					}
 				})
 			}
 		}
+	}
+}
+
+// allOrTheOther requires the figures of both pods, or those of the second and a fault that names a file, unless it must
+// be none.
+func allOrTheOther[T comparable](t *testing.T, path string, got, want []T, err error, all bool) {
+	t.Helper()
+	faults := faultsOf(err)
+	if !all && len(faults) == 1 && strings.Contains(faults[0].Error(), path) {
+		want, err = want[1:], nil
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
 
@@ -192,7 +249,7 @@ func faultsOf(err error) []error {
 func TestPodsComeAndGo(t *testing.T) {
 	t.Parallel()
 	for name, version := range kernelfiletest.Versions() {
-		mount, memory, pids := twoPods(t, version)
+		mount := twoPods(version).Plant(t)
 		tree := mustOpen(t, mount, "/kubepods")
 		present := func(when string, want ...string) {
 			t.Helper()
@@ -206,14 +263,13 @@ func TestPodsComeAndGo(t *testing.T) {
 			}
 		}
 		present("at first", guaranteedUID, burstableUID)
-		kernelfiletest.Remove(t, memory)
-		kernelfiletest.Remove(t, pids)
+		removePod(t, mount, version)
 		present("after an end", burstableUID)
 		if present, err := tree.Present(guaranteedUID); present || err != nil {
 			t.Errorf("%s: after an end, Present is %t, %v", name, present, err)
 		}
 		again := files{}
-		version.Add(again, "/kubepods/pod"+guaranteedUID, figures{Usage: 77, Anonymous: 7})
+		version.Add(again, spoiltPod, figures{Usage: 77, Anonymous: 7})
 		for file, content := range again {
 			kernelfiletest.Put(t, filepath.Join(mount, file), content)
 		}
@@ -228,13 +284,12 @@ func TestPodsComeAndGo(t *testing.T) {
 func TestFaultMorePodsThanFiles(t *testing.T) {
 	t.Parallel()
 	for name, version := range kernelfiletest.Versions() {
-		mount, memory, pids := twoPods(t, version)
+		mount := twoPods(version).Plant(t)
 		tree := mustOpen(t, mount, "/kubepods")
 		tree.most = 1
 		for i, want := range []int{2, 2, 1} {
 			if i == 2 {
-				kernelfiletest.Remove(t, memory)
-				kernelfiletest.Remove(t, pids)
+				removePod(t, mount, version)
 			}
 			pods, err := tree.Collect(nil)
 			if err != nil || len(pods) != want {
@@ -262,12 +317,12 @@ func TestLimitOfOpenFilesIsRaised(t *testing.T) {
 func TestVanishesWhileRead(t *testing.T) {
 	t.Parallel()
 	for _, v := range []version{v1, v2} {
-		mount, memory, _ := twoPods(t, v)
+		mount := twoPods(v).Plant(t)
 		tree := mustOpen(t, mount, "/kubepods")
 		var read []string
 		if err := tree.each(func(p *podFiles) error {
 			if p.uid == guaranteedUID {
-				kernelfiletest.Remove(t, memory)
+				removePod(t, mount, v)
 				_, err := tree.readStall(p.uid, p.dir)
 				_, fault := tree.readPod(p)
 				return cmp.Or(err, fault)
@@ -305,7 +360,7 @@ func TestUnusedPodIsFlagged(t *testing.T) {
 
 func TestKubepodsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	mount, _, _ := twoPods(t, v1)
+	mount := twoPods(v1).Plant(t)
 	tree := mustOpen(t, mount, "/kubepods")
 	root := filepath.Join(mount, "memory/kubepods")
 	for name, spoil := range map[string]func(){
@@ -332,7 +387,7 @@ func TestKubepodsThatCannotBeRead(t *testing.T) {
 // through their open files, the other classes are read, and the error says that others may be missing.
 func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
 	t.Parallel()
-	mount, _, _ := twoPods(t, v1)
+	mount := twoPods(v1).Plant(t)
 	tree := mustOpen(t, mount, "/kubepods")
 	want, err := tree.Collect(nil)
 	must(t, err)
@@ -353,7 +408,7 @@ func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
 
 func TestPresentRefusesPaths(t *testing.T) {
 	t.Parallel()
-	mount, _, _ := twoPods(t, v1)
+	mount := twoPods(v1).Plant(t)
 	tree := mustOpen(t, mount, "/kubepods")
 	for _, uid := range []string{"", "../burstable", "a/b", "a\x00"} {
 		if present, err := tree.Present(uid); present || err == nil {

@@ -63,8 +63,8 @@ func (v Version) Add(mount Tree, group string, g Group) {
 	write := func(controller, file, content string) {
 		mount[filepath.Join(v.Dir(controller, group), file)] = content + "\n"
 	}
-	stat, limit := fmt.Sprintf("anon %d\nfile %d\nkernel %d\nkernel_stack 9\nshmem %d\nanon_thp 9\nshmem_thp 9\ninactive_anon 9\ninactive_file %d\nactive_file %d\n"+
-		"slab_reclaimable %d\nslab_unreclaimable 9\nslab 9", g.Anonymous, g.File, g.Kernel, g.Shared, g.InactiveFile, g.ActiveFile, g.SlabReclaimable), "memory.max"
+	stat, limit := fmt.Sprintf("anon %d\nfile %d\nkernel %d\nkernel_stack 16\nshmem %d\nanon_thp 9\nshmem_thp 9\ninactive_anon 9\ninactive_file %d\nactive_file %d\n"+
+		"slab_reclaimable %d\nslab_unreclaimable 9\nslab 13\nsock 4", g.Anonymous, g.File, g.Kernel, g.Shared, g.InactiveFile, g.ActiveFile, g.SlabReclaimable), "memory.max"
 	if v != V2 {
 		stat, limit = fmt.Sprintf("cache 1\nrss 2\nshmem 3\ninactive_file 4\ntotal_cache %d\ntotal_rss %d\ntotal_rss_huge 6\ntotal_shmem %d\ntotal_inactive_anon 7\n"+
 			"total_inactive_file %d\ntotal_active_file %d", g.File, g.Anonymous, g.Shared, g.InactiveFile, g.ActiveFile), "memory.limit_in_bytes"
