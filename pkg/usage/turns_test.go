@@ -106,32 +106,44 @@ func TestNodeDiskOrder(t *testing.T) {
 	})
 }
 
-// TestNodeDiskStandsIn: a pod that there was no time for has its previous figures for a
-// minute, with their time.
+// TestNodeDiskStandsIn: a pod that there was no time for has its previous figures for a minute, with their time, where
+// these are whole and not smaller than the new ones.
 func TestNodeDiskStandsIn(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
 	pods := h.podsWithFiles("b", "slow")
+	h.file("/var/log/pods/shop_slow_uid-slow/app/0.log")
 	synctest.Test(t, func(t *testing.T) {
 		d := h.open(t, 1)
 		slow := false
 		d.opening = func(m *podDisk, path string) {
-			if slow && isEmptyDirOf(path, "slow") {
+			if slow && path == "shop_slow_uid-slow" {
 				<-m.turn.Context().Done()
 			}
 		}
 		for i, step := range []struct {
-			after time.Duration
-			slow  bool
-			from  time.Duration // the time of the figures
-		}{{0, false, 0}, {30 * time.Second, true, 0}, {time.Minute, true, 0}, {61 * time.Second, true, 61 * time.Second}} {
+			after, from time.Duration // in seconds; the figures are of that time
+			slow, more  bool          // it has more files than before
+		}{
+			{0, 0, false, false},
+			{10, 10, false, false},
+			{40, 10, true, false},
+			{70, 10, true, false},
+			{71, 71, true, false},
+			{72, 72, true, false},
+			{73, 73, false, false},
+			{74, 74, true, true},
+		} {
 			slow = step.slow
+			for i := 0; step.more && i < 4; i++ {
+				h.file("/var/lib/kubelet/pods/uid-slow/volumes/kubernetes.io~empty-dir/cache/" + strconv.Itoa(i))
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			uses, err := d.Measure(ctx, measuredAt().Add(step.after), pods)
+			uses, err := d.Measure(ctx, measuredAt().Add(step.after*time.Second), pods)
 			cancel()
-			use := uses["uid-slow"]
-			if want := measuredAt().Add(step.from); err != nil || !use.Time.Equal(want) || use.NodeFS.Sum().BytesKnown != (step.from == 0) {
-				t.Errorf("step %d: %+v, %v; want figures of %s", i, use, err, want)
+			use, whole := uses["uid-slow"], !step.slow || step.from != step.after
+			if !use.Time.Equal(measuredAt().Add(step.from*time.Second)) || err != nil || use.NodeFS.Sum().BytesKnown != whole {
+				t.Errorf("step %d: %+v, %v; want figures of %d s, whole: %t", i, use, err, step.from, whole)
 			}
 		}
 	})
