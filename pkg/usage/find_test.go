@@ -8,7 +8,6 @@ import (
 
 func TestFindKubepods(t *testing.T) {
 	t.Parallel()
-	pod := func(kubepods, group string) string { return filepath.Join(kubepods, group) }
 	tests := map[string]struct {
 		groups []string // without the hierarchy
 		own    string   // evictd's pod
@@ -26,27 +25,23 @@ func TestFindKubepods(t *testing.T) {
 			want:   "/system.slice/docker-0123.scope/kubelet.slice/kubelet-kubepods.slice",
 		},
 		"the nearest": {
-			groups: []string{pod("/a/kubepods", "burstable/pod1"), pod("/kubepods.slice", "kubepods-pod1.slice/c/kubepods/podx")},
+			groups: []string{"/a/kubepods/burstable/pod1", "/kubepods.slice/kubepods-pod1.slice/c/kubepods/podx"},
 			want:   "/kubepods.slice",
 		},
 		"of two the one with pods": {
-			groups: []string{"/kubepods.slice", pod("/kubepods", "besteffort/pod1")}, want: "/kubepods",
-		},
-		"of two the one with pods, systemd": {
-			groups: []string{pod("/kubepods.slice", "kubepods-besteffort.slice/kubepods-besteffort-pod1.slice"), "/kubepods/burstable"},
-			want:   "/kubepods.slice",
+			groups: []string{"/kubepods.slice", "/kubepods/besteffort/pod1"}, want: "/kubepods",
 		},
 		"an empty one that is nearer": {
-			groups: []string{"/kubepods.slice", pod("/kubelet.slice/kubelet-kubepods.slice", "kubelet-kubepods-pod1.slice")},
+			groups: []string{"/kubepods.slice", "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod1.slice"},
 			want:   "/kubelet.slice/kubelet-kubepods.slice",
 		},
 		"the remains of another driver": {
-			groups: []string{pod("/kubepods", "burstable/pod1"), pod("/kubepods.slice", "kubepods-pod1_2.slice")}, own: "1-2",
+			groups: []string{"/kubepods/burstable/pod1", "/kubepods.slice/kubepods-pod1_2.slice"}, own: "1-2",
 			want: "/kubepods.slice",
 		},
-		"evictd's pod is elsewhere": {groups: []string{pod("/kubepods", "pod1"), "/kubepods.slice"}, own: "2", want: "/kubepods"},
+		"evictd's pod is elsewhere": {groups: []string{"/kubepods/pod1", "/kubepods.slice"}, own: "2", want: "/kubepods"},
 		"two with pods": {
-			groups: []string{pod("/a/kubepods", "pod1"), pod("/b/kubepods", "pod1")},
+			groups: []string{"/a/kubepods/pod1", "/b/kubepods/pod1"},
 			wantIn: []string{"/a/kubepods, /b/kubepods", "2 have pods", "--kubepods-cgroup"},
 		},
 		"two without pods": {

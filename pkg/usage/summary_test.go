@@ -68,15 +68,12 @@ func TestFetchSummaryRefuses(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"unauthorized":   {answer(401, "text/plain", "Unauthorized"), "401 Unauthorized; evictd needs the verb get on nodes/stats: \"Unauthorized\""},
-		"forbidden":      {answer(403, "text/plain", "Forbidden (user=x)"), "403 Forbidden; evictd needs the verb get on nodes/stats"},
-		"internal error": {answer(500, json, summaryText), "500 Internal Server Error"},
-		"long error":     {answer(503, "text/html", strings.Repeat("x", 10_000)), "503 Service Unavailable"},
-		"not found":      {answer(404, json, ""), "404 Not Found"},
-		"no content":     {answer(204, json, ""), "204 No Content"},
-		"HTML":           {answer(200, "text/html", "<html>log in</html>"), "invalid character"},
-		"empty":          {answer(200, json, ""), "unexpected end"},
-		"truncated":      {answer(200, json, summaryText[:200]), "unexpected end"},
+		"unauthorized": {answer(401, "text/plain", "Unauthorized"), "401 Unauthorized; evictd needs the verb get on nodes/stats: \"Unauthorized\""},
+		"forbidden":    {answer(403, "text/plain", "Forbidden (user=x)"), "403 Forbidden; evictd needs the verb get on nodes/stats"},
+		"long error":   {answer(503, "text/html", strings.Repeat("x", 10_000)), "503 Service Unavailable"},
+		"no content":   {answer(204, json, ""), "204 No Content"},
+		"HTML":         {answer(200, "text/html", "<html>log in</html>"), "invalid character"},
+		"truncated":    {answer(200, json, summaryText[:200]), "unexpected end"},
 		"truncated with a length": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", json)
 			w.Header().Set("Content-Length", "100000")
@@ -85,9 +82,7 @@ func TestFetchSummaryRefuses(t *testing.T) {
 		"two documents":   {answer(200, json, summaryText+summaryText), "after top-level value"},
 		"another object":  {answer(200, json, `{"kind": "Status"}`), "no summary"},
 		"null":            {answer(200, json, `null`), "no summary"},
-		"a list":          {answer(200, json, `[]`), "cannot unmarshal"},
 		"negative figure": {answer(200, json, strings.Replace(summaryText, "100", "-100", 1)), "cannot unmarshal"},
-		"a float":         {answer(200, json, strings.Replace(summaryText, "100", "1.5", 1)), "cannot unmarshal"},
 		"huge":            {answer(200, json, `{"node": {"nodeName": "`+strings.Repeat("x", summaryMax)+`"}}`), "larger than"},
 	} {
 		server := kubelet(t, tc.handler)
