@@ -78,20 +78,3 @@ func TestFindKubepods(t *testing.T) {
 		}
 	}
 }
-
-func TestNoCgroups(t *testing.T) {
-	t.Parallel()
-	for want, mount := range map[string]files{
-		"no cgroup accounts for memory": {"pids/tasks": "1\n"},
-		"do not account for memory":     {"cgroup.controllers": "cpu pids\n", "kubepods": directory},
-	} {
-		mount := mount.Plant(t)
-		_, err := FindKubepods(mount, "")
-		_, fault := Open(mount, "/kubepods")
-		for _, err := range []error{err, fault} {
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), mount) {
-				t.Errorf("got %v; want %q", err, want)
-			}
-		}
-	}
-}

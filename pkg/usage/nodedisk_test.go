@@ -161,12 +161,6 @@ func ended() NodePod {
 	return pod
 }
 
-// measureOne measures web alone.
-func measureOne(tb testing.TB, d *NodeDisk) DiskUse {
-	tb.Helper()
-	return measure(tb, d, web())
-}
-
 // measure measures one pod alone.
 func measure(tb testing.TB, d *NodeDisk, pod NodePod) DiskUse {
 	tb.Helper()
@@ -176,20 +170,6 @@ func measure(tb testing.TB, d *NodeDisk, pod NodePod) DiskUse {
 		tb.Errorf("%d pods, want one", len(uses))
 	}
 	return uses[pod.UID]
-}
-
-func TestNodeDiskCountsWhatIsThePods(t *testing.T) {
-	t.Parallel()
-	h := newHostOfWeb(t)
-	known := FSUse{BytesKnown: true, InodesKnown: true}
-	parts := Parts{exactly(t, h, 1, 2), exactly(t, h, 2, 2), exactly(t, h, 3, 3), known}
-	use := measureOne(t, h.open(t, 1))
-	if diff := gocmp.Diff(DiskUse{NodeFS: parts, ImageFS: parts, Time: measuredAt()}, use); diff != "" {
-		t.Errorf("use (-want +got):\n%s", diff)
-	}
-	if want := exactly(t, h, 6, 7); use.NodeFS.Sum() != want {
-		t.Errorf("in all %+v, want %+v", use.NodeFS.Sum(), want)
-	}
 }
 
 // TestNodeDiskLayers finds a container's writable layer in each possible way.
@@ -247,7 +227,7 @@ func TestNodeDiskLayers(t *testing.T) {
 			for i, mountinfo := range tc.roots {
 				h.process(900+i, tc.cgroup, mountinfo)
 			}
-			use := measureOne(t, h.open(t, 1))
+			use := measure(t, h.open(t, 1), web())
 			if layers, want := use.NodeFS[Layers], exactly(t, h, 1, 2); tc.want == "" && (layers != want || use.Reason != "" || !use.NodeFS.Sum().BytesKnown) {
 				t.Errorf("layers %+v, reason %q; want %+v", layers, use.Reason, want)
 			}
@@ -322,7 +302,7 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 	process := holding(t, gone, again, named, linked, memory, gone)
 	h.opened(900, process)
 	h.opened(901, process) // two processes with the same files
-	use := measureOne(t, h.open(t, 1))
+	use := measure(t, h.open(t, 1), web())
 	if want := exactly(t, h, 2, 0); use.NodeFS[Deleted] != want {
 		t.Errorf("deleted %+v, want two files: %+v", use.NodeFS[Deleted], want)
 	}
@@ -331,7 +311,7 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 	}
 }
 
-// TestNodeDiskUnknownParts: a running pod has processes. Where none is visible, or one may not be looked into, its
+// TestNodeDiskUnknownParts: what is the pod's counts, and no other kind of volume. A running pod has processes. Where none is visible, or one may not be looked into, its
 // deleted files are unknown, and the sums are the kubelet's. It has logs in the expected directory, too; where there
 // are none its sums are unknown. A pod that does not run has neither open files nor logs.
 func TestNodeDiskUnknownParts(t *testing.T) {
@@ -358,14 +338,21 @@ func TestNodeDiskUnknownParts(t *testing.T) {
 		h := newHostOfWeb(t)
 		tc.plant(h)
 		d := h.open(t, 1)
-		use, noMore := measureOne(t, d), measure(t, d, ended())
-		for p := range partCount {
-			if use.NodeFS[p].BytesKnown != (p != tc.unknown) || !noMore.NodeFS[p].BytesKnown {
-				t.Errorf("%s: %s %+v, of a pod that does not run %+v", name, p, use.NodeFS[p], noMore.NodeFS[p])
-			}
+		use, noMore := measure(t, d, web()), measure(t, d, ended())
+		parts, sum := Parts{exactly(t, h, 1, 2), exactly(t, h, 2, 2), exactly(t, h, 3, 3), exactly(t, h, 0, 0)}, exactly(t, h, 6, 7)
+		rest := parts // of a pod that does not run
+		rest[Layers] = exactly(t, h, 0, 0)
+		if tc.unknown != all {
+			parts[tc.unknown] = FSUse{}
 		}
-		if sum := use.NodeFS.Sum(); tc.unknown == Logs && sum.BytesKnown || tc.unknown != Logs && sum != exactly(t, h, 6, 7) {
-			t.Errorf("%s: on nodefs %+v", name, sum)
+		if tc.unknown == Logs {
+			rest[Logs], sum = exactly(t, h, 0, 0), FSUse{Bytes: parts.Sum().Bytes, Inodes: 9}
+		}
+		if use.NodeFS != parts || use.ImageFS != parts || !use.Time.Equal(measuredAt()) || use.NodeFS.Sum() != sum {
+			t.Errorf("%s: %+v, in all %+v; want %+v, in all %+v", name, use, use.NodeFS.Sum(), parts, sum)
+		}
+		if noMore.NodeFS != rest || noMore.ImageFS != rest {
+			t.Errorf("%s: a pod that does not run uses %+v; want %+v", name, noMore, rest)
 		}
 		if (use.Reason != "") != (tc.reason != "") || !strings.Contains(use.Reason, tc.reason) || noMore.Reason != "" {
 			t.Errorf("%s: reason %q, of a pod that does not run %q; want %q", name, use.Reason, noMore.Reason, tc.reason)
@@ -409,7 +396,7 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 			if want.ImageFS == (Parts{}) {
 				want.ImageFS = want.NodeFS
 			}
-			if diff := gocmp.Diff(want, measureOne(t, d)); diff != "" {
+			if diff := gocmp.Diff(want, measure(t, d, web())); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", when, diff)
 			}
 		}

@@ -61,7 +61,7 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 		h.mounted(int(unix.Minor(device)), point, snapshots+"/9/fs")
 		d, err := OpenNodeDisk(h.inNamespace(t), 1)
 		must(t, err)
-		use := measureOne(t, d)
+		use := measure(t, d, web())
 		if want := exactly(t, h, 1, 0); use.NodeFS[Deleted] != want || use.Reason != "" {
 			t.Errorf("deleted %+v, reason %q; want one file: %+v", use.NodeFS[Deleted], use.Reason, want)
 		}
@@ -69,7 +69,7 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 		h.mounts.Reset()
 		h.mounted(int(unix.Minor(device)), point, snapshots+"/nowhere/fs")
 		d.last = nil
-		if use := measureOne(t, d); use.NodeFS[Deleted] != (FSUse{}) || use.NodeFS[Layers].BytesKnown {
+		if use := measure(t, d, web()); use.NodeFS[Deleted] != (FSUse{}) || use.NodeFS[Layers].BytesKnown {
 			t.Errorf("deleted %+v, layers %+v; want them unknown", use.NodeFS[Deleted], use.NodeFS[Layers])
 		}
 	})
@@ -119,7 +119,7 @@ func TestNodeDiskHeldDescriptors(t *testing.T) {
 	d := h.open(t, 1)
 	check := func() {
 		t.Helper()
-		if use := measureOne(t, d); use.NodeFS[Deleted].BytesKnown || use.NodeFS.Sum() != exactly(t, h, 6, 7) || use.Reason != "" {
+		if use := measure(t, d, web()); use.NodeFS[Deleted].BytesKnown || use.NodeFS.Sum() != exactly(t, h, 6, 7) || use.Reason != "" {
 			t.Errorf("deleted %+v, on nodefs %+v, reason %q", use.NodeFS[Deleted], use.NodeFS.Sum(), use.Reason)
 		}
 	}
@@ -138,7 +138,7 @@ func TestNodeDiskListsOnlySoMany(t *testing.T) {
 	for i := range maxEntries - 1 {
 		must(t, os.Link(h.at(base+"/file"), h.at(filepath.Join(base, strconv.Itoa(i)))))
 	}
-	if use := measureOne(t, h.open(t, 1)); use.NodeFS[Volumes].BytesKnown || !strings.Contains(use.Reason, "10000 entries or more") {
+	if use := measure(t, h.open(t, 1), web()); use.NodeFS[Volumes].BytesKnown || !strings.Contains(use.Reason, "10000 entries or more") {
 		t.Errorf("volumes %+v, reason %q; want that there may be more", use.NodeFS[Volumes], use.Reason)
 	}
 }

@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -264,6 +263,9 @@ func TestPodsComeAndGo(t *testing.T) {
 		}
 		present("at first", guaranteedUID, burstableUID)
 		removePod(t, mount, version)
+		if stalls, err := tree.Stalls(); err != nil || len(stalls) != 1 {
+			t.Errorf("%s: after an end: %+v, %v", name, stalls, err)
+		}
 		present("after an end", burstableUID)
 		if present, err := tree.Present(guaranteedUID); present || err != nil {
 			t.Errorf("%s: after an end, Present is %t, %v", name, present, err)
@@ -312,29 +314,6 @@ func TestLimitOfOpenFilesIsRaised(t *testing.T) {
 	}
 }
 
-// TestVanishesWhileRead: a pod that is removed between the listing and the reading is not a
-// fault.
-func TestVanishesWhileRead(t *testing.T) {
-	t.Parallel()
-	for _, v := range []version{v1, v2} {
-		mount := twoPods(v).Plant(t)
-		tree := mustOpen(t, mount, "/kubepods")
-		var read []string
-		if err := tree.each(func(p *podFiles) error {
-			if p.uid == guaranteedUID {
-				removePod(t, mount, v)
-				_, err := tree.readStall(p.uid, p.dir)
-				_, fault := tree.readPod(p)
-				return cmp.Or(err, fault)
-			}
-			read = append(read, p.uid)
-			return nil
-		}); err != nil || len(read) != 1 {
-			t.Errorf("read %q, %v; want the other pod, and no fault", read, err)
-		}
-	}
-}
-
 // TestUnusedPodIsFlagged: a group that was just made, or whose processes have ended, uses
 // nothing. That is what its end reclaims, and not a measure of the pod's usage. The content
 // of memory.stat may be older.
@@ -360,6 +339,14 @@ func TestUnusedPodIsFlagged(t *testing.T) {
 
 func TestKubepodsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
+	none := t.TempDir()
+	_, unfound := FindKubepods(none, "")
+	_, unopened := Open(none, "/kubepods")
+	for _, err := range []error{unfound, unopened} {
+		if err == nil || !strings.Contains(err.Error(), "no cgroup accounts for memory below "+none) {
+			t.Errorf("without cgroups: %v", err)
+		}
+	}
 	mount := twoPods(v1).Plant(t)
 	tree := mustOpen(t, mount, "/kubepods")
 	root := filepath.Join(mount, "memory/kubepods")
