@@ -128,15 +128,10 @@ func (n *realNode) sampleAny(definition pressure.MemoryDefinition) pressure.Samp
 	return reader.Sample(time.Now())
 }
 
-// hardBelow returns a judge of one hard threshold.
-func hardBelow(signal pressure.Signal, line int64) *pressure.Judge {
-	return pressure.NewJudge([]pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(line), Hard: true}}, 0)
-}
-
-// judged fails the test unless the judge finds, or does not find, pressure in the sample.
-func judged(tb testing.TB, what string, judge *pressure.Judge, sample pressure.Sample, want bool) {
+// judged fails the test unless a hard threshold at a line is met, or is not, in the sample.
+func judged(tb testing.TB, what string, signal pressure.Signal, line int64, sample pressure.Sample, want bool) {
 	tb.Helper()
-	verdict := judge.Judge(&sample)
+	verdict := pressure.NewJudge([]pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(line), Hard: true}}, 0).Judge(&sample)
 	holds := len(verdict.Pressures) > 0
 	tb.Logf("%s: pressure %t", what, holds)
 	if verdict.Stale || len(verdict.Unknown) > 0 || holds != want {
@@ -144,16 +139,10 @@ func judged(tb testing.TB, what string, judge *pressure.Judge, sample pressure.S
 	}
 }
 
-// about fails the test when bytes differ from want by more than the slack.
-func about(tb testing.TB, what string, bytes, want, slack int64) {
-	tb.Helper()
-	tb.Logf("%s: %d MiB", what, bytes/mib)
-	near(tb, what, bytes, want, slack)
-}
-
-// near is about without a log line on success.
+// near fails the test when bytes differ from want by more than the slack.
 func near(tb testing.TB, what string, bytes, want, slack int64) {
 	tb.Helper()
+	tb.Logf("%s: %d MiB", what, bytes/mib)
 	if bytes < want-slack || bytes > want+slack {
 		tb.Errorf("%s: %d MiB, which is not about %d MiB", what, bytes/mib, want/mib)
 	}

@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/evictd/evictd/internal/filetree"
 	"github.com/evictd/evictd/internal/testing/filetreetest"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
@@ -205,8 +203,6 @@ func TestNodeDiskLayers(t *testing.T) {
 		"a root that the runtime did not mount":                                 {merged, cgroup, []string{overlay(62, snapshots+"/small")}, "a root that the runtime did not mount"},
 		"no process":                                                            {"", "", nil, "no process of it was found"},
 		"btrfs":                                                                 {"", cgroup, []string{root(61, "btrfs", "rw,subvolid=300")}, "its root is of type btrfs"},
-		"native":                                                                {"", cgroup, []string{root(61, "ext4", "rw")}, "its root is of type ext4"},
-		"fuse-overlayfs":                                                        {"", cgroup, []string{root(61, "fuse.fuse-overlayfs", "rw,user_id=0")}, "its root is of type fuse.fuse-overlayfs"},
 		"a changed root":                                                        {"", cgroup, []string{"5 4 0:5 / /proc rw - proc none rw\n"}, "chroot"},
 		"an unreadable mountinfo":                                               {"", cgroup, []string{"what\n"}, "no mountinfo"},
 		"a relative path":                                                       {"", cgroup, []string{overlay(61, "1234/diff")}, "relative path"},
@@ -385,10 +381,14 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 	h := newHostOfWeb(t)
 	known := FSUse{BytesKnown: true, InodesKnown: true}
 	filetreetest.InMountNamespace(t, func() {
-		d, err := OpenNodeDisk(h.inNamespace(t), 1)
+		root := h.inNamespace(t)
+		d, err := OpenNodeDisk(root, 1)
 		must(t, err)
 		check := func(when, upper string, want DiskUse) {
 			t.Helper()
+			if got, err := DedicatedImageFS(root); err != nil || got != (want.ImageFS != Parts{}) {
+				t.Errorf("%s: images have one of their own: %t, %v", when, got, err)
+			}
 			h.mounts.Reset()
 			h.mounted(61, "/run/"+containerA+"/rootfs", upper)
 			h.file(upper + "/written")
@@ -421,38 +421,15 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 	})
 }
 
-// TestDedicatedImageFS: a filesystem that is mounted over the image directory is detected at each call.
-func TestDedicatedImageFS(t *testing.T) {
-	t.Parallel()
-	if got, err := DedicatedImageFS(t.TempDir()); got || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without the kubelet's directory it is %t, %v", got, err)
-	}
-	h := newFakeHost(t)
-	dedicated := func(want bool) {
-		t.Helper()
-		if got, err := DedicatedImageFS(h.root); got != want || err != nil {
-			t.Errorf("it is %t, %v; want %t", got, err, want)
-		}
-	}
-	dedicated(false)
-	images := filetree.ImageDirs()[0]
-	kernelfiletest.Put(t, h.at(images), directory)
-	dedicated(false)
-	filetreetest.InMountNamespace(t, func() {
-		if err := unix.Mount("images", h.at(images), "tmpfs", 0, ""); err != nil {
-			t.Error(err)
-			return
-		}
-		dedicated(true)
-	})
-}
-
 func TestOpenNodeDiskSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/log/pods", "/proc/1"} {
 		h := newFakeHost(t)
 		kernelfiletest.Remove(t, h.at(dir))
 		d, err := OpenNodeDisk(h.root, 1)
+		if dedicated, unknown := DedicatedImageFS(h.root); dedicated || (unknown != nil) != (dir == "/var/lib/kubelet") {
+			t.Errorf("without %s images have a filesystem of their own: %t, %v", dir, dedicated, unknown)
+		}
 		if d != nil || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "mount it below") {
 			t.Errorf("without %s: %v", dir, err)
 		}
@@ -518,15 +495,4 @@ func FuzzContainerIn(f *testing.F) {
 			t.Errorf("%q gives %q", text, got)
 		}
 	})
-}
-
-func TestNodeDiskWithoutTime(t *testing.T) {
-	t.Parallel()
-	h := newHostOfWeb(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	uses, err := h.open(t, 1).Measure(ctx, measuredAt(), []NodePod{web()})
-	if !errors.Is(err, context.Canceled) && !errors.Is(err, filetree.ErrNotReached) { // by whichever sees it first
-		t.Errorf("uses %+v, %v", uses, err)
-	}
 }

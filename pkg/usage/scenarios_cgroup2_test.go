@@ -25,7 +25,6 @@ func TestCgroup2MemoryOfPods(t *testing.T) {
 	const step, steps, file = 50, 4, 192          // MiB
 	const line = int64(step*steps-step*3/2) * mib // crossed by the third step, and by the file
 	limit := 600 * mib
-	allocatable := hardBelow(pressure.AllocatableMemoryAvailable, limit-line)
 	n := newNode2(t, limit)
 	hogs, hog := n.pod(burstableUID)
 	n.set(hogs, "memory.max", (step*steps+40)*mib)
@@ -40,8 +39,8 @@ func TestCgroup2MemoryOfPods(t *testing.T) {
 	check := func(what, uid string, anonymous, cached int64) {
 		t.Helper()
 		use := podOf(t, tree, uid)
-		about(t, what+", the pod's anonymous memory", use.Anonymous, anonymous*mib, podSlack)
-		about(t, what+", the pod's working set", use.WorkingSet, (anonymous+cached)*mib, 2*podSlack) // the kernel's memory for it, too
+		near(t, what+", the pod's anonymous memory", use.Anonymous, anonymous*mib, podSlack)
+		near(t, what+", the pod's working set", use.WorkingSet, (anonymous+cached)*mib, 2*podSlack) // the kernel's memory for it, too
 		for definition, available := range before {
 			used, what := anonymous*mib, fmt.Sprintf("%s (%s), ", what, definition)
 			if definition == pressure.WorkingSet {
@@ -49,13 +48,13 @@ func TestCgroup2MemoryOfPods(t *testing.T) {
 			}
 			sample := n.sample(definition)
 			pods := sample.Of(pressure.AllocatableMemoryAvailable)
-			about(t, what+"memory.available fell by", available-sample.Of(pressure.MemoryAvailable).Available, used, nodeSlack)
-			about(t, what+"the pods have", pods.Available, limit-used, 2*podSlack)
+			near(t, what+"memory.available fell by", available-sample.Of(pressure.MemoryAvailable).Available, used, nodeSlack)
+			near(t, what+"the pods have", pods.Available, limit-used, 2*podSlack)
 			if pods.Capacity != limit {
 				t.Errorf("%s: the pods' capacity is %d, which is not memory.max, %d", what, pods.Capacity, limit)
 			}
-			judged(t, what+"the node", hardBelow(pressure.MemoryAvailable, available-line), sample, used > line)
-			judged(t, what+"the pods", allocatable, sample, limit-used < 600*mib-line)
+			judged(t, what+"the node", pressure.MemoryAvailable, available-line, sample, used > line)
+			judged(t, what+"the pods", pressure.AllocatableMemoryAvailable, 600*mib-line, sample, limit-used < 600*mib-line)
 		}
 	}
 	check("at first", burstableUID, 0, 0)
@@ -81,7 +80,7 @@ func TestCgroup2MemoryOfPods(t *testing.T) {
 	if waited := n.stalled("") - stalled; waited > 20*time.Millisecond {
 		t.Errorf("the node stalled for %v", waited)
 	}
-	about(t, "active page cache", n.figure(readers, "memory.stat", "\nactive_file "), file*mib, podSlack)
+	near(t, "active page cache", n.figure(readers, "memory.stat", "\nactive_file "), file*mib, podSlack)
 	check("a file that is read twice", staticUID, 0, file)
 	limit = 700 * mib
 	n.set(n.kubepods, "memory.max", limit)
@@ -235,8 +234,8 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 	if neighbour.LimitHits != 0 || neighbour.Waited > enough.Microseconds()/20 {
 		t.Errorf("its neighbour: %+v", neighbour)
 	}
-	judged(t, "the node", hardBelow(pressure.MemoryAvailable, before.Of(pressure.MemoryAvailable).Available-thrashLimit), sample, false)
-	judged(t, "the pods", hardBelow(pressure.AllocatableMemoryAvailable, 200*mib), sample, false)
+	judged(t, "the node", pressure.MemoryAvailable, before.Of(pressure.MemoryAvailable).Available-thrashLimit, sample, false)
+	judged(t, "the pods", pressure.AllocatableMemoryAvailable, 200*mib, sample, false)
 	use := podOf(t, tree, burstableUID)
 	t.Logf("the pod's working set: %d MiB of its %d MiB, anonymous: %d MiB", use.WorkingSet/mib, thrashLimit/mib, use.Anonymous/mib)
 	if use.WorkingSet > thrashLimit || use.Anonymous > podSlack {

@@ -240,10 +240,16 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 }
 
 // TestNodeDiskSearchIsHeld: while the search for the pods' files waits for the kubelet's
-// directory, nothing is known, and no second search is started.
+// directory, or has no time, nothing is known, and no second search is started.
 func TestNodeDiskSearchIsHeld(t *testing.T) {
 	t.Parallel()
-	d := newFakeHost(t).open(t, 1)
+	d := newHostOfWeb(t).open(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	uses, err := d.Measure(ctx, measuredAt(), []NodePod{web()})
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, filetree.ErrNotReached) { // by whichever sees it first
+		t.Errorf("uses %+v, %v", uses, err)
+	}
 	hold(t, d.pool, lookName)
 	if _, err := d.Measure(t.Context(), measuredAt(), nil); !errors.Is(err, filetree.ErrSilent) {
 		t.Errorf("%v, want %v", err, filetree.ErrSilent)
