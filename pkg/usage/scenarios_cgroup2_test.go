@@ -42,19 +42,19 @@ func TestCgroup2MemoryOfPods(t *testing.T) {
 		near(t, what+", the pod's anonymous memory", use.Anonymous, anonymous*mib, podSlack)
 		near(t, what+", the pod's working set", use.WorkingSet, (anonymous+cached)*mib, 2*podSlack) // the kernel's memory for it, too
 		for definition, available := range before {
-			used, what := anonymous*mib, fmt.Sprintf("%s (%s), ", what, definition)
+			used, by := anonymous*mib, fmt.Sprintf("%s (%s), ", what, definition)
 			if definition == pressure.WorkingSet {
 				used += cached * mib
 			}
 			sample := n.sample(definition)
 			pods := sample.Of(pressure.AllocatableMemoryAvailable)
-			near(t, what+"memory.available fell by", available-sample.Of(pressure.MemoryAvailable).Available, used, nodeSlack)
-			near(t, what+"the pods have", pods.Available, limit-used, 2*podSlack)
+			near(t, by+"memory.available fell by", available-sample.Of(pressure.MemoryAvailable).Available, used, nodeSlack)
+			near(t, by+"the pods have", pods.Available, limit-used, 2*podSlack)
 			if pods.Capacity != limit {
-				t.Errorf("%s: the pods' capacity is %d, which is not memory.max, %d", what, pods.Capacity, limit)
+				t.Errorf("%s: the pods' capacity is %d, which is not memory.max, %d", by, pods.Capacity, limit)
 			}
-			judged(t, what+"the node", pressure.MemoryAvailable, available-line, sample, used > line)
-			judged(t, what+"the pods", pressure.AllocatableMemoryAvailable, 600*mib-line, sample, limit-used < 600*mib-line)
+			judged(t, by+"the node", pressure.MemoryAvailable, available-line, sample, used > line)
+			judged(t, by+"the pods", pressure.AllocatableMemoryAvailable, 600*mib-line, sample, limit-used < 600*mib-line)
 		}
 	}
 	check("at first", burstableUID, 0, 0)

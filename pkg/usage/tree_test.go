@@ -314,29 +314,6 @@ func TestLimitOfOpenFilesIsRaised(t *testing.T) {
 	}
 }
 
-// TestUnusedPodIsFlagged: a group that was just made, or whose processes have ended, uses
-// nothing. That is what its end reclaims, and not a measure of the pod's usage. The content
-// of memory.stat may be older.
-func TestUnusedPodIsFlagged(t *testing.T) {
-	t.Parallel()
-	for name, version := range kernelfiletest.Versions() {
-		node := version.Mount()
-		version.Add(node, "/kubepods/pod"+guaranteedUID, figures{Anonymous: 4096})
-		version.Add(node, "/kubepods/pod"+burstableUID, figures{Usage: 5, InactiveFile: 5, Tasks: 1})
-		pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
-		want := []Pod{{UID: guaranteedUID, Unused: true}, {UID: burstableUID, Tasks: 1}}
-		for i := range want {
-			want[i].KernelKnown, want[i].TasksKnown = version == v2, version != v1NoPIDs
-		}
-		if version == v1NoPIDs {
-			want[1].Tasks = 0
-		}
-		if diff := gocmp.Diff(want, sorted(pods)); err != nil || diff != "" {
-			t.Errorf("%s: %v, pods (-want +got):\n%s", name, err, diff)
-		}
-	}
-}
-
 func TestKubepodsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	none := t.TempDir()
@@ -417,7 +394,8 @@ func TestUnreadCounts(t *testing.T) {
 
 // TestOutdatedFigures: a memory.stat that does not add up to the usage is older, and those of the containers
 // count, which are of now. Where they say no more, as of kernel memory on version 1, the pod's own counts. Where one
-// cannot be read the pod is not known, neither by the old figures.
+// cannot be read the pod is not known, neither by the old figures. A group that was just made, or whose processes have
+// ended, uses nothing: that is what its end reclaims, and not a measure of the pod's usage.
 func TestOutdatedFigures(t *testing.T) {
 	t.Parallel()
 	const group, unread = "/kubepods/pod" + guaranteedUID, -1
@@ -432,11 +410,12 @@ func TestOutdatedFigures(t *testing.T) {
 		"kernel memory that is not known": {430, 60, []int64{40, 20}, 60},
 		"a few MiB, which charges leave":  {70, 60, []int64{69}, 60},
 		"its containers have ended":       {60, 430, nil, 430},
+		"nothing is used":                 {0, 430, nil, 0},
 		"a container cannot be read":      {1024, 0, []int64{unread}, unread},
 	} {
 		for version, v := range kernelfiletest.Versions() {
 			node := v.Mount()
-			v.Add(node, group, figures{Usage: test.usage * mib, Anonymous: test.pod * mib})
+			v.Add(node, group, figures{Usage: test.usage * mib, Anonymous: test.pod * mib, Shared: mib})
 			for i, anonymous := range test.containers {
 				v.Add(node, fmt.Sprintf("%s/%d", group, i), figures{Anonymous: anonymous * mib}) // a negative one is at fault
 			}
@@ -447,7 +426,8 @@ func TestOutdatedFigures(t *testing.T) {
 				}
 				continue
 			}
-			if err != nil || len(pods) != 1 || pods[0].Anonymous != test.want*mib {
+			if err != nil || len(pods) != 1 || pods[0].Anonymous != test.want*mib ||
+				pods[0].Unused != (test.usage == 0) || pods[0].Unused && pods[0].Shared > 0 {
 				t.Errorf("%s, %s: collected %+v, %v; want one pod with %d MiB", name, version, pods, err, test.want)
 			}
 		}

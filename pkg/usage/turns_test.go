@@ -114,6 +114,7 @@ func TestNodeDiskStandsIn(t *testing.T) {
 	pods := h.podsWithFiles("b", "slow")
 	h.file("/var/log/pods/shop_slow_uid-slow/app/0.log")
 	synctest.Test(t, func(t *testing.T) {
+		at := func(seconds int) time.Time { return measuredAt().Add(time.Duration(seconds) * time.Second) }
 		d := h.open(t, 1)
 		slow := false
 		d.opening = func(m *podDisk, path string) {
@@ -122,8 +123,8 @@ func TestNodeDiskStandsIn(t *testing.T) {
 			}
 		}
 		for i, step := range []struct {
-			after, from time.Duration // in seconds; the figures are of that time
-			slow, more  bool          // it has more files than before
+			after, from int  // seconds; the figures are of that time
+			slow, more  bool // it has more files than before
 		}{
 			{0, 0, false, false},
 			{10, 10, false, false},
@@ -135,14 +136,14 @@ func TestNodeDiskStandsIn(t *testing.T) {
 			{74, 74, true, true},
 		} {
 			slow = step.slow
-			for i := 0; step.more && i < 4; i++ {
-				h.file("/var/lib/kubelet/pods/uid-slow/volumes/kubernetes.io~empty-dir/cache/" + strconv.Itoa(i))
+			for file := 0; step.more && file < 4; file++ {
+				h.file("/var/lib/kubelet/pods/uid-slow/volumes/kubernetes.io~empty-dir/cache/" + strconv.Itoa(file))
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			uses, err := d.Measure(ctx, measuredAt().Add(step.after*time.Second), pods)
+			uses, err := d.Measure(ctx, at(step.after), pods)
 			cancel()
 			use, whole := uses["uid-slow"], !step.slow || step.from != step.after
-			if !use.Time.Equal(measuredAt().Add(step.from*time.Second)) || err != nil || use.NodeFS.Sum().BytesKnown != whole {
+			if !use.Time.Equal(at(step.from)) || err != nil || use.NodeFS.Sum().BytesKnown != whole {
 				t.Errorf("step %d: %+v, %v; want figures of %d s, whole: %t", i, use, err, step.from, whole)
 			}
 		}
