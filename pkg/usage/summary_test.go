@@ -34,9 +34,8 @@ func kubelet(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-func answer(status int, contentType, body string) http.HandlerFunc {
+func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(status)
 		fmt.Fprint(w, body)
 	}
@@ -44,7 +43,7 @@ func answer(status int, contentType, body string) http.HandlerFunc {
 
 func TestFetchSummary(t *testing.T) {
 	t.Parallel()
-	server := kubelet(t, answer(http.StatusOK, "application/json; charset=utf-8", summaryText))
+	server := kubelet(t, answer(http.StatusOK, summaryText))
 	summary, err := FetchSummary(t.Context(), server.Client(), server.URL+"/stats/summary")
 	must(t, err)
 	layers, logs, volumes, none := knownUse(100, 10), knownUse(20, 2), knownUse(3, 1), knownUse(0, 0)
@@ -63,27 +62,25 @@ func TestFetchSummary(t *testing.T) {
 
 func TestFetchSummaryRefuses(t *testing.T) {
 	t.Parallel()
-	const json = "application/json"
 	for name, tc := range map[string]struct {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"unauthorized": {answer(401, "text/plain", "Unauthorized"), "401 Unauthorized; evictd needs the verb get on nodes/stats: \"Unauthorized\""},
-		"forbidden":    {answer(403, "text/plain", "Forbidden (user=x)"), "403 Forbidden; evictd needs the verb get on nodes/stats"},
-		"long error":   {answer(503, "text/html", strings.Repeat("x", 10_000)), "503 Service Unavailable"},
-		"no content":   {answer(204, json, ""), "204 No Content"},
-		"HTML":         {answer(200, "text/html", "<html>log in</html>"), "invalid character"},
-		"truncated":    {answer(200, json, summaryText[:200]), "unexpected end"},
+		"unauthorized": {answer(401, "Unauthorized"), "401 Unauthorized; evictd needs the verb get on nodes/stats: \"Unauthorized\""},
+		"forbidden":    {answer(403, "Forbidden (user=x)"), "403 Forbidden; evictd needs the verb get on nodes/stats"},
+		"long error":   {answer(503, strings.Repeat("x", 10_000)), "503 Service Unavailable"},
+		"no content":   {answer(204, ""), "204 No Content"},
+		"HTML":         {answer(200, "<html>log in</html>"), "invalid character"},
+		"truncated":    {answer(200, summaryText[:200]), "unexpected end"},
 		"truncated with a length": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", json)
 			w.Header().Set("Content-Length", "100000")
 			fmt.Fprint(w, summaryText)
 		}, "unexpected EOF"},
-		"two documents":   {answer(200, json, summaryText+summaryText), "after top-level value"},
-		"another object":  {answer(200, json, `{"kind": "Status"}`), "no summary"},
-		"null":            {answer(200, json, `null`), "no summary"},
-		"negative figure": {answer(200, json, strings.Replace(summaryText, "100", "-100", 1)), "cannot unmarshal"},
-		"huge":            {answer(200, json, `{"node": {"nodeName": "`+strings.Repeat("x", summaryMax)+`"}}`), "larger than"},
+		"two documents":   {answer(200, summaryText+summaryText), "after top-level value"},
+		"another object":  {answer(200, `{"kind": "Status"}`), "no summary"},
+		"null":            {answer(200, `null`), "no summary"},
+		"negative figure": {answer(200, strings.Replace(summaryText, "100", "-100", 1)), "cannot unmarshal"},
+		"huge":            {answer(200, `{"node": {"nodeName": "`+strings.Repeat("x", summaryMax)+`"}}`), "larger than"},
 	} {
 		server := kubelet(t, tc.handler)
 		summary, err := FetchSummary(t.Context(), server.Client(), server.URL)
@@ -101,7 +98,6 @@ func TestFetchSummaryWithoutAnAnswer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		server := kubelet(t, func(w http.ResponseWriter, r *http.Request) {
 			if begin != "" {
-				w.Header().Set("Content-Type", "application/json")
 				fmt.Fprint(w, begin)
 				_ = http.NewResponseController(w).Flush()
 			}
