@@ -2,97 +2,31 @@ package nodepods_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"maps"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
-const mi = int64(1) << 20
-
-// memory is a resource list of memory alone.
-func memory(quantity string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(quantity)}
-}
-
-// clock is a clock that moves when it is told to.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) step(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// fullPod is a pod with everything that must not stay in memory.
-func fullPod(name string) *corev1.Pod {
-	priority, grace := int32(5), int64(60)
-	never := corev1.ContainerRestartPolicyAlways
+// web is a pod of node-1, with its name as UID.
+func web(name string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, UID: "u-" + "1", ResourceVersion: "7",
-			Labels: map[string]string{"app": "web"},
-			Annotations: map[string]string{
-				"kubernetes.io/config.hash":                        "h",
-				"kubectl.kubernetes.io/last-applied-configuration": "SECRET-annotation",
-			},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "SECRET-manager"}},
-			Finalizers:    []string{"SECRET/finalizer"},
-		},
-		Spec: corev1.PodSpec{
-			NodeName: "node-1", Priority: &priority, TerminationGracePeriodSeconds: &grace,
-			ServiceAccountName: "SECRET-account",
-			ImagePullSecrets:   []corev1.LocalObjectReference{{Name: "SECRET-pull"}},
-			Overhead:           memory("1Mi"),
-			InitContainers: []corev1.Container{{
-				Name: "s", Image: "SECRET-image", RestartPolicy: &never,
-				Resources: corev1.ResourceRequirements{Requests: memory("2Mi")},
-			}},
-			Containers: []corev1.Container{{
-				Name: "a", Image: "SECRET-image", Args: []string{"SECRET-arg"},
-				Env:       []corev1.EnvVar{{Name: "TOKEN", Value: "SECRET-env"}},
-				Resources: corev1.ResourceRequirements{Requests: memory("4Mi")},
-			}},
-			Volumes: append(volumes(), corev1.Volume{
-				Name: "key2", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "SECRET-name"}},
-			}),
-		},
-		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIP: "10.9.8.7", Message: "SECRET-message",
-			Conditions: []corev1.PodCondition{
-				{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: "SECRET-ready"},
-				{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "SECRET-why"},
-			},
-			ContainerStatuses: []corev1.ContainerStatus{{
-				Name: "a", ImageID: "SECRET-id", AllocatedResources: memory("3Mi"),
-			}},
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "7", Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{NodeName: "node-1"},
 	}
 }
 
@@ -106,16 +40,12 @@ func fakeOf(client *fake.Clientset) fakeClient {
 	return fakeClient{client.CoreV1().Pods(metav1.NamespaceAll), client}
 }
 
-// start runs a Pods against the client until the test ends.
-func start(t *testing.T, client *fake.Clientset, options nodepods.Options) *nodepods.Pods {
+// start runs a Pods against the client until the test's bubble ends, and waits for the first list.
+func start(t *testing.T, client nodepods.Client[*corev1.PodList], options nodepods.Options) *nodepods.Pods {
 	t.Helper()
-	return startWith(t, fakeOf(client), options)
-}
-
-func startWith(t *testing.T, client nodepods.Client[*corev1.PodList], options nodepods.Options) *nodepods.Pods {
-	t.Helper()
+	options.NodeName, options.Now = "node-1", time.Now
 	if options.OnError == nil {
-		options.OnError = func(error) {}
+		options.OnError = func(err error) { t.Error(err) }
 	}
 	pods := nodepods.New(client, options)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -127,156 +57,110 @@ func startWith(t *testing.T, client nodepods.Client[*corev1.PodList], options no
 			t.Errorf("Run returned %v after its context ended", err)
 		}
 	})
+	synctest.Wait()
 	return pods
 }
 
-// watched starts the pods of a node that lists one, by a clock of the test's, and returns each watch when it
-// is opened.
-func watched(t *testing.T) (pods *nodepods.Pods, now *clock, watchers <-chan *watch.FakeWatcher) {
+// watched runs a test with the pods of a node that lists one, and each watch when it is opened.
+func watched(t *testing.T, test func(t *testing.T, pods *nodepods.Pods, watchers <-chan *watch.FakeWatcher)) {
 	t.Helper()
-	client, opened := fake.NewClientset(fullPod("web")), make(chan *watch.FakeWatcher, 100)
-	client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
-		watcher := watch.NewFake()
-		opened <- watcher
-		return true, watcher, nil
+	synctest.Test(t, func(t *testing.T) {
+		client, opened := fake.NewClientset(web("web")), make(chan *watch.FakeWatcher, 100)
+		client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+			watcher := watch.NewFake()
+			opened <- watcher
+			return true, watcher, nil
+		})
+		test(t, start(t, fakeOf(client), nodepods.Options{}), opened)
 	})
-	now = &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	pods = start(t, client, nodepods.Options{NodeName: "node-1", Now: now.Now})
-	eventually(t, "first list", pods.Synced)
-	return pods, now, opened
-}
-
-// arrive adds a second pod and waits for it, while the clock stands: an event is taken only by a watch that is open.
-func arrive(t *testing.T, pods *nodepods.Pods, watcher *watch.FakeWatcher) {
-	t.Helper()
-	second := fullPod("second")
-	second.UID = "u-2"
-	watcher.Add(second)
-	eventually(t, "the second pod", func() bool { return len(pods.List()) == 2 })
 }
 
 func bookmark() *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}} }
 
-// eventually waits for a condition that other goroutines bring about.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("gave up waiting: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// named returns the pod of that name.
-func named(t *testing.T, pods *nodepods.Pods, name string) *nodepods.Pod {
-	t.Helper()
+// names returns the names of all pods.
+func names(pods *nodepods.Pods) (all []string) {
 	for _, pod := range pods.List() {
-		if pod.Name == name {
-			return pod
-		}
+		all = append(all, pod.Name)
 	}
-	t.Fatalf("%s is not there", name)
-	return nil
-}
-
-func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
-	t.Parallel()
-	full := fullPod("web")
-	client := fake.NewClientset(full)
-	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time.Now, LabelKeys: []string{"app"}})
-	eventually(t, "first list", pods.Synced)
-	kept := named(t, pods, "web")
-	if text := fmt.Sprintf("%+v", *kept); strings.Contains(text, "SECRET") || strings.Contains(text, "10.9.8.7") ||
-		strings.Contains(text, "tls-of-the-bank") {
-		t.Errorf("the store keeps what is not read:\n%s", text)
-	}
-	want := nodepods.FromAPI(full)
-	if diff := cmp.Diff(want, kept); diff != "" {
-		t.Errorf("the store holds another pod (-want +got):\n%s", diff)
-	}
-	if got := kept.Facts(rank.Memory).Request; got != 6*mi {
-		t.Errorf("request = %d, want %d: 3Mi allocated, 2Mi sidecar, 1Mi overhead", got, 6*mi)
-	}
-	if kept.Priority != 5 || kept.GraceSeconds != 60 || !kept.Ready || !kept.KubeletEvictedAt.IsZero() || !kept.Started || len(kept.DiskVolumes) != 3 {
-		t.Errorf("the pod is %+v", *kept)
-	}
+	slices.Sort(all)
+	return all
 }
 
 func TestPodsAreListedForOneNodeOnce(t *testing.T) {
 	t.Parallel()
-	client := fake.NewClientset()
-	var mu sync.Mutex
-	var asked []string
-	client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if l, ok := action.(clienttesting.ListAction); ok {
-			asked = append(asked, l.GetListRestrictions().Fields.String())
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		pods := start(t, fakeOf(client), nodepods.Options{})
+		for range 100 {
+			pods.List()
 		}
-		return false, nil, nil
+		var asked []string
+		for _, action := range client.Actions() {
+			if l, is := action.(clienttesting.ListAction); is {
+				asked = append(asked, l.GetListRestrictions().Fields.String())
+			}
+		}
+		if !pods.Synced() || len(asked) != 1 || asked[0] != "spec.nodeName=node-1" {
+			t.Errorf("lists sent with selectors %q, want one with spec.nodeName=node-1", asked)
+		}
 	})
-	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time.Now})
-	eventually(t, "first list", pods.Synced)
-	for range 100 {
-		pods.List()
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(asked) != 1 || asked[0] != "spec.nodeName=node-1" {
-		t.Errorf("lists sent with selectors %q, want one with spec.nodeName=node-1", asked)
-	}
 }
 
 func TestPodsFollowTheWatch(t *testing.T) {
 	t.Parallel()
-	pods, now, watchers := watched(t)
-	watcher := <-watchers
-	if got := len(pods.List()); got != 1 {
-		t.Fatalf("%d pods, want 1", got)
-	}
-	arrive(t, pods, watcher)
-	now.step(time.Minute)
-	if age, known := pods.Age(); !known || age != time.Minute {
-		t.Errorf("age = %s, %t; want 1m0s", age, known)
-	}
-	watcher.Action(watch.Bookmark, bookmark())
-	eventually(t, "a bookmark counts as delivered", func() bool { age, _ := pods.Age(); return age == 0 })
-	watcher.Delete(fullPod("web"))
-	eventually(t, "the pod is gone", func() bool { return len(pods.List()) == 1 })
+	watched(t, func(t *testing.T, pods *nodepods.Pods, watchers <-chan *watch.FakeWatcher) {
+		t.Helper()
+		watcher := <-watchers
+		for _, step := range []struct {
+			event func()
+			want  []string
+		}{
+			{func() {}, []string{"web"}},
+			{func() { watcher.Add(web("second")) }, []string{"second", "web"}},
+			{func() { watcher.Action(watch.Bookmark, bookmark()) }, []string{"second", "web"}},
+			{func() { watcher.Delete(web("web")) }, []string{"second"}},
+		} {
+			step.event()
+			synctest.Wait()
+			if age, known := pods.Age(); !known || age != 0 {
+				t.Errorf("age = %s, %t; each event counts", age, known)
+			}
+			if got := names(pods); !slices.Equal(got, step.want) {
+				t.Errorf("pods %q, want %q", got, step.want)
+			}
+			time.Sleep(time.Minute)
+			if age, known := pods.Age(); !known || age != time.Minute {
+				t.Errorf("age = %s, %t; want 1m0s", age, known)
+			}
+		}
+	})
 }
 
 func TestPodsReportErrors(t *testing.T) {
 	t.Parallel()
-	client := fake.NewClientset()
-	var failing sync.Once
-	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		var err error
-		failing.Do(func() { err = errors.New("list broke") })
-		return err != nil, nil, err
-	})
-	var first sync.Once
-	client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
-		var err error
-		first.Do(func() { err = apierrors.NewInternalError(errors.New("watch broke")) })
-		return err != nil, nil, err
-	})
-	reported := make(chan error, 100)
-	pods := start(t, client, nodepods.Options{
-		NodeName: "node-1", Now: time.Now, OnError: func(err error) { reported <- err },
-	})
-	for _, want := range []string{"list broke", "watch broke"} {
-		select {
-		case err := <-reported:
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("reported %q, want one with %q", err, want)
-			}
-		case <-time.After(2 * time.Minute):
-			t.Fatalf("%q was not reported", want)
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		faults := map[string]error{"list": apierrors.NewResourceExpired("list broke"), "watch": syscall.ECONNREFUSED} // of others client-go keeps a pace by the true time
+		fails := func(action clienttesting.Action) error {                                                            // once
+			fault := faults[action.GetVerb()]
+			delete(faults, action.GetVerb())
+			return fault
 		}
-	}
-	eventually(t, "recovered", pods.Synced)
+		client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			fault := fails(action)
+			return fault != nil, nil, fault
+		})
+		client.PrependWatchReactor("pods", func(action clienttesting.Action) (bool, watch.Interface, error) {
+			fault := fails(action)
+			return fault != nil, nil, fault
+		})
+		var reported []string
+		pods := start(t, fakeOf(client), nodepods.Options{OnError: func(err error) { reported = append(reported, err.Error()) }})
+		time.Sleep(time.Minute)
+		if !pods.Synced() || !slices.EqualFunc(reported, []string{"listing: list broke", "watching: connection refused"}, strings.Contains) {
+			t.Errorf("reported %q; synced %t", reported, pods.Synced())
+		}
+	})
 }
 
 func TestPodsThatNeverRanKnowNothing(t *testing.T) {
@@ -289,24 +173,29 @@ func TestPodsThatNeverRanKnowNothing(t *testing.T) {
 
 // hopeless is an API server whose every answer takes so long, and says that nothing listens there. It
 // does not look at the request's context, as the reflector does not before its next attempt.
-type hopeless struct{ takes time.Duration }
+type hopeless struct {
+	takes time.Duration
+	asked []time.Time
+}
 
-func (h hopeless) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+func (h *hopeless) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+	h.asked = append(h.asked, time.Now())
 	time.Sleep(h.takes)
 	return nil, syscall.ECONNREFUSED
 }
 
-func (h hopeless) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	time.Sleep(h.takes)
-	return nil, syscall.ECONNREFUSED
+func (h *hopeless) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	_, err := h.List(ctx, options)
+	return nil, err
 }
 
-// A process that was told to end must not wait for the watch, or the kubelet kills
-// it in the middle of whatever else it had to finish.
+// A process that was told to end must not wait for the watch, or the kubelet kills it in the middle of whatever else
+// it had to finish. However long the API server was unavailable, it is contacted soon after it is back, and not too
+// often meanwhile.
 func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 	t.Parallel()
-	const after = 10 * time.Second // the reflector waits before its next attempt, or for the answer
-	for name, server := range map[string]hopeless{"it refuses": {}, "it does not answer": {time.Hour}} {
+	const after = 5 * time.Minute // the reflector waits before its next attempt, or for the answer
+	for name, server := range map[string]*hopeless{"it refuses": {}, "it does not answer": {takes: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -318,7 +207,81 @@ func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 					t.Errorf("Run = %v after %v of virtual time, want nil after %v", err, time.Since(began), after)
 				}
 				time.Sleep(2 * time.Hour) // then the reflector has ended too
+				for i, at := range server.asked[1:] {
+					wait, most := at.Sub(server.asked[i]), 3600*time.Millisecond
+					if i == 0 {
+						most = time.Second
+					}
+					if wait < time.Second/2 || wait > most {
+						t.Errorf("attempt %d waits %v, want 0.5s to %v", i+2, wait, most)
+					}
+				}
+				if server.takes == 0 && len(server.asked) < 80 {
+					t.Errorf("asked %d times in five minutes", len(server.asked))
+				}
 			})
 		})
 	}
+}
+
+// TestFaultDeadWatchIsNoticed: a watch that was dead for minutes did not differ from a live one:
+// the list counted as known forever. If the server sends bookmarks, three minutes without one show
+// it. If it does not, a quiet node is no fault, but a watch that cannot be opened again is.
+func TestFaultDeadWatchIsNoticed(t *testing.T) {
+	t.Parallel()
+	for quiet, bookmarks := range map[time.Duration]bool{3 * time.Minute: true, 12 * time.Minute: false} {
+		watched(t, func(t *testing.T, pods *nodepods.Pods, watchers <-chan *watch.FakeWatcher) {
+			t.Helper()
+			if watcher := <-watchers; bookmarks {
+				watcher.Action(watch.Bookmark, bookmark())
+			}
+			time.Sleep(quiet)
+			if err := pods.Stale(); err != nil {
+				t.Errorf("after a quiet %v: %v", quiet, err)
+			}
+			time.Sleep(time.Second)
+			if pods.Stale() == nil {
+				t.Errorf("more than %v are not noticed", quiet)
+			}
+		})
+	}
+}
+
+// The bookmark that ends a streamed list does not show that others follow. What is streamed becomes
+// small as it comes.
+func TestEndOfAStreamedListIsNoBookmark(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pods := start(t, streaming{}, nodepods.Options{LabelKeys: []string{"app"}})
+		if all := pods.List(); len(all) != 1 || !maps.Equal(all[0].Labels, map[string]string{"app": "web"}) {
+			t.Errorf("%v is kept, want one pod with app alone", all)
+		}
+		time.Sleep(12 * time.Minute)
+		if err := pods.Stale(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if pods.Stale() == nil {
+			t.Error("12 minutes without anything are not noticed")
+		}
+	})
+}
+
+// A watch that is opened anew is an answer, although a quiet node's delivers nothing for a
+// minute: after an outage no pod waits for the first bookmark.
+func TestNewWatchIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	watched(t, func(t *testing.T, pods *nodepods.Pods, watchers <-chan *watch.FakeWatcher) {
+		t.Helper()
+		time.Sleep(time.Hour)
+		if pods.Stale() == nil {
+			t.Error("an hour without anything is not noticed")
+		}
+		(<-watchers).Stop()
+		<-watchers
+		synctest.Wait()
+		if err := pods.Stale(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -84,21 +84,3 @@ func TestEvictdsOwnPodIsKnownByItsUID(t *testing.T) {
 		}
 	}
 }
-
-// The limit by which a container was killed is the one in force, also while a resize is under way.
-func TestLimitInForce(t *testing.T) {
-	t.Parallel()
-	of := func(limit string) corev1.ResourceRequirements {
-		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}}
-	}
-	spec, inForce := &corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: of("1Gi")}}}, of("64Mi")
-	for want, status := range map[int64]*corev1.ContainerStatus{
-		1 << 30:  {Name: "main"},
-		64 << 20: {Name: "main", Resources: &inForce},
-		0:        {Name: "other"},
-	} {
-		if got := memoryLimit(spec, status); got != want {
-			t.Errorf("%+v: %d, want %d", status, got, want)
-		}
-	}
-}
