@@ -3,11 +3,11 @@ package checks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,25 +18,12 @@ import (
 	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // errPlanted is what a look fails with.
 var errPlanted = errors.New("planted\nfault")
-
-// want is what a result must be: its state, and a part of what was found, of what follows and of what to do.
-type want struct {
-	state              State
-	found, follows, do string
-}
-
-func (w want) check(t *testing.T, got Result) {
-	t.Helper()
-	if got.State != w.state || !strings.Contains(got.Found, w.found) || !strings.Contains(got.Follows, w.follows) || !strings.Contains(got.Do, w.do) {
-		t.Errorf("got %+v, want %+v", got, w)
-	}
-	wellFormed(t, got)
-}
 
 // wellFormed fails the test unless a result says what it must, each in one line.
 func wellFormed(t *testing.T, r Result) {
@@ -44,7 +31,7 @@ func wellFormed(t *testing.T, r Result) {
 	if r.Found == "" || strings.ContainsAny(r.Name+r.Found+r.Follows+r.Do, "\n\t") {
 		t.Errorf("%+v: a text is missing or has several lines", r)
 	}
-	if said := r.Follows != "" && r.Do != ""; said == (r.State == OK) || !slices.Contains([]State{OK, Degraded, Missing, Unknown}, r.State) {
+	if said := r.Follows != "" && r.Do != ""; said == (r.State == OK) {
 		t.Errorf("%+v: what follows and what to do belong to every state but ok", r)
 	}
 }
@@ -66,25 +53,6 @@ func working(t *testing.T, handler http.HandlerFunc) *Inputs {
 	}
 }
 
-func never(t *testing.T) http.HandlerFunc {
-	t.Helper()
-	return func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("a request was sent: %s %s", r.Method, r.URL.Path)
-	}
-}
-
-// Without the API server one line says so, and only one request is sent: each other would have to time out.
-func TestWithoutAnAPIServer(t *testing.T) {
-	t.Parallel()
-	in := working(t, never(t))
-	in.API.Err = errPlanted
-	results := Run(t.Context(), in, Server)
-	if len(results) != 1 || results[0].Name != "api-server" || results[0].State != Missing {
-		t.Fatalf("%d lines: %+v", len(results), results)
-	}
-	wellFormed(t, results[0])
-}
-
 // An edit of the configuration is checked by what it may change.
 func TestChecksOfAnEdit(t *testing.T) {
 	t.Parallel()
@@ -92,20 +60,14 @@ func TestChecksOfAnEdit(t *testing.T) {
 	in.Configuration.TaintNode, in.Configuration.DisruptionBudgets, in.Configuration.Disk.Source = config.TaintSoft, config.BudgetsBestEffort, config.DiskNode
 	var names []string
 	for _, r := range Run(t.Context(), in, Edit) {
-		want{state: OK}.check(t, r)
-		names = append(names, r.Name)
+		wellFormed(t, r)
+		names = append(names, r.Name+" "+string(r.State))
 	}
-	if diff := cmp.Diff([]string{"configuration", "kubelet-config", "pod-disk/node", "right/delete pods", "right/get poddisruptionbudgets.policy", "right/patch nodes"}, names); diff != "" {
+	if diff := cmp.Diff([]string{
+		"configuration ok", "kubelet-config ok", "pod-disk/node ok",
+		"right/delete pods ok", "right/get poddisruptionbudgets.policy ok", "right/patch nodes ok",
+	}, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
-	}
-}
-
-func TestSound(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[State]bool{OK: true, Degraded: true, Missing: false, Unknown: false} {
-		if got := Sound([]Result{{State: OK}, {State: state}}); got != want {
-			t.Errorf("with one that is %s: sound %v, want %v", state, got, want)
-		}
 	}
 }
 
@@ -136,7 +98,7 @@ func TestConfined(t *testing.T) {
 // docs/cli.md has a row for each check, and for no other.
 func TestThePageListsTheChecks(t *testing.T) {
 	t.Parallel()
-	in := working(t, never(t))
+	in := working(t, http.NotFound)
 	in.Configuration.TaintNode = config.TaintHard
 	in.Signals = []pressure.Signal{pressure.MemoryAvailable}
 	in.Wakes = []pressure.WakeState{{Source: pressure.WakeNode}}
@@ -161,133 +123,74 @@ func TestThePageListsTheChecks(t *testing.T) {
 	}
 }
 
-func TestConfiguration(t *testing.T) {
-	t.Parallel()
-	acts := config.Default()
-	acts.DryRun = false
-	odd := config.Default()
-	odd.Protect.Namespaces = nil
-	for name, c := range map[string]struct {
-		given Inputs
-		want  want
-	}{
-		"acts":     {Inputs{File: "/e.yaml", Configuration: acts}, want{OK, "evicts pods", "", ""}},
-		"dry run":  {Inputs{File: "/e.yaml", Configuration: config.Default()}, want{OK, "dry run", "", ""}},
-		"refused":  {Inputs{File: "/e.yaml", Refused: errPlanted, Configuration: acts}, want{Missing, "planted; fault", "evicts no pod", "evictd config validate"}},
-		"no file":  {Inputs{Configuration: acts}, want{Degraded, "no file", "default configuration", "--config"}},
-		"warnings": {Inputs{File: "/e.yaml", Configuration: odd}, want{Degraded, "/e.yaml is valid: protect.namespaces", "not meant", "change"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.want.check(t, configuration(t.Context(), &c.given))
-		})
-	}
-}
-
-func TestSignals(t *testing.T) {
-	t.Parallel()
-	c, err := config.Parse([]byte(`{apiVersion: evictd.dev/v1alpha1, kind: EvictdConfiguration,
-  evictionHard: {imagefs.available: 25%, pid.available: "100"}, evictionSoft: {imagefs.available: 3Gi}, evictionSoftGracePeriod: {imagefs.available: 1m}}`))
+// parsed is a configuration with these fields.
+func parsed(t *testing.T, fields string) *config.EvictdConfiguration {
+	t.Helper()
+	c, err := config.Parse([]byte("{apiVersion: evictd.dev/v1alpha1, kind: EvictdConfiguration, " + fields + "}"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// TestResults: testdata/results.golden has what each check of the node says of each finding.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	const noDisk = "nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%, imagefs.inodesFree: 0%"
+	const images = "evictionSoft: {imagefs.available: 3Gi}, evictionSoftGracePeriod: {imagefs.available: 1m}"
 	known := pressure.Observation{State: pressure.Known, Available: 3 << 30, Capacity: 8 << 30, Device: 42}
-	in := &Inputs{Configuration: c, Directories: map[pressure.Signal]string{pressure.ImageFSAvailable: "/var/lib/containerd"}}
-	for _, r := range []struct {
-		signal pressure.Signal
-		given  pressure.Observation
-		want   want
-	}{
-		{
-			pressure.ImageFSAvailable, known,
-			want{OK, "3.0Gi of 8.0Gi on the filesystem of /var/lib/containerd (device 42); hard threshold 2.0Gi; soft threshold 3.0Gi", "", ""},
-		},
-		{pressure.ContainerFSAvailable, known, want{OK, "3.0Gi of 8.0Gi", "", ""}},
-		{pressure.PIDAvailable, pressure.Observation{State: pressure.Unknown, Err: errPlanted}, want{Missing, "planted", "evicts no pod", "docs/signals.md"}},
-		{
-			pressure.NodeFSInodesFree,
-			pressure.Observation{State: pressure.Absent, Err: errPlanted},
-			want{Degraded, "no such signal: planted", "never met", "remove"},
-		},
-		{pressure.AllocatableMemoryAvailable, pressure.Observation{State: pressure.Absent}, want{OK, "not in force: it could not be read", "", ""}},
-	} {
-		in.Sample.Observations[r.signal] = r.given
-		r.want.check(t, in.reading(r.signal))
-	}
-}
+	absent := pressure.Observation{State: pressure.Absent}
+	unread := &kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}
 
-func TestWakeUps(t *testing.T) {
-	t.Parallel()
-	want{OK, "/p, with a window of 2s", "", ""}.check(t, wakeUp(&pressure.WakeState{Source: pressure.WakeNode, Path: "/p", Window: 2 * time.Second}))
-	want{Degraded, "planted", "pacing", "docs/signals.md"}.check(t, wakeUp(&pressure.WakeState{Source: pressure.WakeKubepods, Err: errPlanted}))
-}
+	ctx, out := t.Context(), strings.Builder{}
+	says := func(name string, r Result) {
+		wellFormed(t, r)
+		fmt.Fprintf(&out, "%s: %s\n  %s\n", name, r.State, r.Found)
+		if r.State != OK {
+			fmt.Fprintf(&out, "  then: %s\n  do: %s\n", r.Follows, r.Do)
+		}
+	}
+	configured := func(name, fields string, refused error) {
+		says(name, configuration(ctx, &Inputs{File: "/e.yaml", Refused: refused, Configuration: parsed(t, fields)}))
+	}
+	configured("it acts", "dryRun: false", nil)
+	configured("dry run", "dryRun: true", nil)
+	configured("a refused file", "dryRun: false", errPlanted)
+	configured("warnings", "protect: {namespaces: []}", nil)
+	says("no file", configuration(ctx, &Inputs{Configuration: config.Default()}))
 
-func TestKubeletsFile(t *testing.T) {
-	t.Parallel()
-	read := &kubeletconfig.Configuration{Files: []string{"/k.yaml"}}
-	for name, c := range map[string]struct {
-		given Inputs
-		want  want
-	}{
-		"read":   {Inputs{Kubelet: read}, want{OK, "/k.yaml", "", ""}},
-		"absent": {Inputs{NoKubelet: errPlanted}, want{Degraded, "planted", "not known", "kubelet-config.patch.yaml"}},
-		"not there although it is named": {
-			Inputs{NoKubelet: errPlanted, KubeletNamed: true},
-			want{Missing, "planted", "not known", "kubelet-config.patch.yaml"},
-		},
-		"not understood": {
-			Inputs{Kubelet: &kubeletconfig.Configuration{Files: read.Files, Unread: []string{"evictionHard[x]: is no signal"}}},
-			want{Degraded, "/k.yaml: evictionHard[x]", "left out", "understands"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.want.check(t, kubeletFile(t.Context(), &c.given))
-		})
+	signal := func(name string, signal pressure.Signal, seen pressure.Observation) {
+		in := &Inputs{Configuration: parsed(t, "evictionHard: {imagefs.available: 25%}, "+images)}
+		in.Directories = map[pressure.Signal]string{pressure.ImageFSAvailable: "/var/lib/containerd"}
+		in.Sample.Observations[signal] = seen
+		says(name, in.reading(signal))
 	}
-}
+	signal("a filesystem", pressure.ImageFSAvailable, known)
+	signal("another without thresholds", pressure.ContainerFSAvailable, known)
+	signal("a signal that cannot be read", pressure.PIDAvailable, pressure.Observation{Err: errPlanted})
+	signal("one that is not there", pressure.NodeFSInodesFree, pressure.Observation{State: pressure.Absent, Err: errPlanted})
+	signal("one that need not be there", pressure.AllocatableMemoryAvailable, absent)
 
-func TestKubeletsThresholds(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		given kubeletconfig.Finding
-		want  want
-	}{
-		"evictd first":            {kubeletconfig.Finding{}, want{OK, "evictd acts before the kubelet", "", ""}},
-		"the kubelet first":       {kubeletconfig.Finding{First: true, Detail: "one"}, want{Missing, "one", "before evictd", "threshold"}},
-		"the kubelet maybe first": {kubeletconfig.Finding{Maybe: true, Detail: "one"}, want{Degraded, "one", "may evict", "threshold"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.want.check(t, kubeletThresholds(&c.given))
-		})
-	}
-}
+	says("a wake-up", wakeUp(&pressure.WakeState{Path: "/p", Window: 2 * time.Second}))
+	says("none", wakeUp(&pressure.WakeState{Err: errPlanted}))
 
-func TestPodDisk(t *testing.T) {
-	t.Parallel()
-	without, err := config.Parse([]byte(`{apiVersion: evictd.dev/v1alpha1, kind: EvictdConfiguration, evictionHard: {memory.available: 5%,
-  nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%, imagefs.inodesFree: 0%}}`))
-	if err != nil {
-		t.Fatal(err)
+	says("the kubelet's file", kubeletFile(ctx, &Inputs{Kubelet: &kubeletconfig.Configuration{Files: []string{"/k.yaml"}}}))
+	says("it is absent", kubeletFile(ctx, &Inputs{NoKubelet: errPlanted}))
+	says("it is absent although it is named", kubeletFile(ctx, &Inputs{NoKubelet: errPlanted, KubeletNamed: true}))
+	says("it is not understood", kubeletFile(ctx, &Inputs{Kubelet: unread}))
+	says("evictd first", kubeletThresholds(&kubeletconfig.Finding{}))
+	says("the kubelet first", kubeletThresholds(&kubeletconfig.Finding{First: true, Detail: "how"}))
+	says("the kubelet maybe first", kubeletThresholds(&kubeletconfig.Finding{Maybe: true, Detail: "how"}))
+
+	disk := func(name, fields string, unseen bool, err error) {
+		asked := func(context.Context) (bool, error) { return unseen, err }
+		says(name, podDisk(ctx, &Inputs{Configuration: parsed(t, fields), Disk: asked}))
 	}
-	for name, c := range map[string]struct {
-		fault error
-		on    *config.EvictdConfiguration
-		want  State
-	}{
-		"answers":                  {nil, config.Default(), OK},
-		"fails":                    {errPlanted, config.Default(), Missing},
-		"fails without need of it": {errPlanted, without, Degraded},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			in := &Inputs{Configuration: c.on, Disk: func(context.Context) (bool, error) { return false, c.fault }}
-			want{state: c.want}.check(t, podDisk(t.Context(), in))
-		})
-	}
-	in := &Inputs{Configuration: without, Disk: func(context.Context) (bool, error) { return true, nil }}
-	want{Degraded, "does not see", "read of nodefs", "mount"}.check(t, podDisk(t.Context(), in))
+	disk("the disk's source", "", false, nil)
+	disk("it fails", "", false, errPlanted)
+	disk("it fails without need of it", "evictionHard: {"+noDisk+"}", false, errPlanted)
+	disk("images are elsewhere", "", true, nil)
+	golden.Compare(t, "testdata/results.golden", out.String(), os.Getenv("UPDATE_GOLDEN") == "1", "UPDATE_GOLDEN=1")
 }
 
 // What is not the API server's own answer proves nothing: a proxy that finds no page knows no pod.
