@@ -63,7 +63,7 @@ func follow(t *testing.T, file string) {
 			if err := yaml.Unmarshal([]byte(advice[1]), &value); err != nil {
 				t.Fatal(err)
 			}
-			followed(t, file, fault, parts[1], func(all map[string]any) { set(all, path, value) })
+			followed(t, file, fault, parts[1], func(all map[string]any) { change(all, path, func(any) any { return value }) })
 		}
 		for _, advice := range toRename.FindAllStringSubmatch(parts[2], -1) {
 			followed(t, file, fault, parts[1], func(all map[string]any) { rename(all, path, advice[1]) })
@@ -80,13 +80,13 @@ func follow(t *testing.T, file string) {
 }
 
 // followed checks a file after a change that a fault advises.
-func followed(t *testing.T, file, fault, field string, change func(map[string]any)) {
+func followed(t *testing.T, file, fault, field string, does func(map[string]any)) {
 	t.Helper()
 	var all map[string]any
 	if err := yaml.Unmarshal([]byte(file), &all); err != nil {
 		t.Fatalf("%s: %v", fault, err)
 	}
-	change(all)
+	does(all)
 	changed, err := yaml.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
@@ -101,47 +101,40 @@ func followed(t *testing.T, file, fault, field string, change func(map[string]an
 	}
 }
 
-// set writes a value at a path, and the maps above it that are missing.
-func set(all any, path [][]string, value any) any {
+// change gives what is at a path another value, and makes the maps above it that are missing.
+func change(all any, path [][]string, to func(before any) any) any {
 	if len(path) == 0 {
-		return value
+		return to(all)
 	}
 	name := path[0][1] + path[0][2]
 	if list, is := all.([]any); is {
-		i, err := strconv.Atoi(name)
-		if err != nil {
-			panic(err)
-		}
-		list[i] = set(list[i], path[1:], value)
+		i, _ := strconv.Atoi(name)
+		list[i] = change(list[i], path[1:], to)
 		return list
 	}
 	values, is := all.(map[string]any)
 	if !is {
 		values = map[string]any{}
 	}
-	values[name] = set(values[name], path[1:], value)
+	values[name] = change(values[name], path[1:], to)
 	return values
 }
 
 // rename gives what is at a path another name, or removes it.
-func rename(all any, path [][]string, to string) any {
-	name := path[0][1] + path[0][2]
-	i, _ := strconv.Atoi(name)
-	switch values := all.(type) {
-	case []any:
-		if len(path) == 1 {
-			return slices.Delete(values, i, i+1)
+func rename(all any, path [][]string, to string) {
+	last := len(path) - 1
+	name := path[last][1] + path[last][2]
+	change(all, path[:last], func(in any) any {
+		switch in := in.(type) {
+		case []any:
+			i, _ := strconv.Atoi(name)
+			return slices.Delete(in, i, i+1)
+		case map[string]any:
+			if to != "" {
+				in[to] = in[name]
+			}
+			delete(in, name)
 		}
-		values[i] = rename(values[i], path[1:], to)
-	case map[string]any:
-		if len(path) > 1 {
-			values[name] = rename(values[name], path[1:], to)
-			return values
-		}
-		if to != "" {
-			values[to] = values[name]
-		}
-		delete(values, name)
-	}
-	return all
+		return in
+	})
 }

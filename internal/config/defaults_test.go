@@ -1,8 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/testing/golden"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // emptySelectors takes an empty map or list inside a label selector for a missing
@@ -18,20 +20,18 @@ func emptySelectors() cmp.Option {
 	return cmp.Transformer("selector", func(s metav1.LabelSelector) string { return metav1.FormatLabelSelector(&s) })
 }
 
+// TestDefaultsGolden: the defaults as a file, and in its comments what they mean.
 func TestDefaultsGolden(t *testing.T) {
 	t.Parallel()
 	written, err := yaml.Marshal(Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, filepath.Join("testdata", "defaults.yaml"), string(written), os.Getenv("UPDATE_GOLDEN") == "1", "UPDATE_GOLDEN=1")
-	read, err := Parse(written)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(Default(), read); diff != "" {
+	if diff := cmp.Diff(Default(), mustParse(t, string(written))); diff != "" {
 		t.Errorf("read back (-want +got):\n%s", diff)
 	}
+	file := string(written) + strings.Join(prefixed("# threshold: ", inForce(t, Default())), "\n") + fmt.Sprintf("\n# rules: %+v\n", Default().Rules())
+	golden.Compare(t, "testdata/defaults.yaml", file, os.Getenv("UPDATE_GOLDEN") == "1", "UPDATE_GOLDEN=1")
 }
 
 // TestDefaultIsNew: a caller cannot change the next caller's defaults.
@@ -48,21 +48,16 @@ func TestDefaultIsNew(t *testing.T) {
 // kubelet's, DefaultEvictionHard in pkg/kubelet/eviction/defaults_linux.go.
 func TestDefaultsActBeforeTheKubelet(t *testing.T) {
 	t.Parallel()
-	const node = 16 << 30
-	for signal, kubelets := range map[string]string{
-		"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%",
-		"imagefs.available": "15%", "imagefs.inodesFree": "5%",
-	} {
-		ours, err := ParseThreshold(Default().EvictionHard[signal])
-		if err != nil {
-			t.Fatal(err)
+	hard := map[pressure.Signal]pressure.Quantity{}
+	for _, ours := range Default().Thresholds() {
+		if ours.Hard {
+			hard[ours.Signal] = ours.Quantity
 		}
-		theirs, err := ParseThreshold(kubelets)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a, b := ours.Of(node), theirs.Of(node); a <= b {
-			t.Errorf("%s: %d is not ahead of the kubelet's %d", signal, a, b)
+	}
+	for _, theirs := range mustParse(t, head+"evictionHard: {memory.available: 100Mi, nodefs.available: 10%, "+
+		"nodefs.inodesFree: 5%, imagefs.available: 15%, imagefs.inodesFree: 5%}").Thresholds() {
+		if a, b := hard[theirs.Signal].Of(16<<30), theirs.Quantity.Of(16<<30); a <= b {
+			t.Errorf("%s: %d is not ahead of the kubelet's %d", theirs.Signal, a, b)
 		}
 	}
 }

@@ -4,25 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 func TestRules(t *testing.T) {
 	t.Parallel()
-	byDefault := Default().Rules()
-	if byDefault.Selected != nil {
-		t.Error("an empty selector selects pods")
-	}
-	if diff := cmp.Diff(rank.Rules{
-		DaemonSets: true, BarePods: true, PinnedPods: true, PriorityAtLeast: rank.SystemCriticalPriority, Namespaces: []string{"kube-system"},
-		Annotated: true,
-	}, byDefault); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-
 	rules := mustParse(t, head+`
 protect:
   annotations: ignore
@@ -49,12 +35,13 @@ protect:
 	}
 }
 
-// TestRulesOfInvalidSelector: a selector that is not understood evicts no pod.
-func TestRulesOfInvalidSelector(t *testing.T) {
+// TestInvalid: a selector that is not understood evicts no pod, and nor does a threshold.
+func TestInvalid(t *testing.T) {
 	t.Parallel()
 	c := Default()
 	c.Protect.PodSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
-	if rules := c.Rules(); !rules.Selected(nil) {
-		t.Error("a selector that is not valid protects no pod")
+	c.EvictionHard["memory.available"] = "much"
+	if !c.Rules().Selected(nil) || c.Thresholds() != nil {
+		t.Errorf("thresholds %v, or the selector protects no pod", c.Thresholds())
 	}
 }

@@ -3,11 +3,11 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,150 +18,155 @@ const applies = 5 * time.Second
 
 // watched is a running Watch and what it reported.
 type watched struct {
-	mu      sync.Mutex
+	t       *testing.T // the bubble's
+	path    string
 	applied []int32 // each configuration's EvictionMaxPodGracePeriod
 	refused []string
 	fault   error // what apply answers
-	tries   int
 }
 
-// watch follows path until the test's bubble ends.
-func watch(t *testing.T, path string, inForce *EvictdConfiguration) *watched {
+// following runs a test of a file that is followed, with 1 in it. No poll is at the moment at which the test begins.
+func following(t *testing.T, inForce *EvictdConfiguration, test func(w *watched)) {
 	t.Helper()
-	w := &watched{}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Watch(ctx, path, inForce, func(c *EvictdConfiguration) error {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.tries++
-			if w.fault == nil {
-				w.applied = append(w.applied, c.EvictionMaxPodGracePeriod)
-			}
-			return w.fault
-		}, func(err error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.refused = append(w.refused, err.Error())
-		})
-	}()
-	synctest.Wait()
-	t.Cleanup(func() {
+	synctest.Test(t, func(t *testing.T) {
+		w := &watched{t: t, path: filepath.Join(t.TempDir(), "conf", "evictd.yaml")}
+		put(w, withGrace("1"))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Watch(ctx, w.path, inForce, func(c *EvictdConfiguration) error {
+				if w.fault == nil {
+					w.applied = append(w.applied, c.EvictionMaxPodGracePeriod)
+				}
+				return w.fault
+			}, func(err error) { w.refused = append(w.refused, err.Error()) })
+		}()
+		time.Sleep(time.Second)
+		test(w)
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Watch ended with its context: %v", err)
 		}
 	})
-	return w
 }
 
-// fails has apply answer with a fault from now on, and returns how often it was called.
-func (w *watched) fails(fault error) (tries int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fault = fault
-	return w.tries
-}
-
-// after lets some time pass, and compares what was reported since the last call: the
-// configurations that were applied, and one part of each refusal.
-func (w *watched) after(t *testing.T, d time.Duration, applied []int32, refused ...string) {
-	t.Helper()
-	time.Sleep(d)
-	synctest.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !slices.Equal(w.applied, applied) || !slices.EqualFunc(w.refused, refused, strings.Contains) {
-		t.Fatalf("applied %v and refused %q, want %v and %q", w.applied, w.refused, applied, refused)
+// did fails the test where an edit of the file failed.
+func (w *watched) did(errs ...error) {
+	w.t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		w.t.Fatal(err)
 	}
-	w.applied, w.refused = nil, nil
 }
-
-func applied(graces ...int32) []int32 { return graces }
 
 // put replaces the file as an editor does, in one step.
-func put(t *testing.T, path, content string) {
-	t.Helper()
-	scratch := path + ".new"
-	if err := os.WriteFile(scratch, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(scratch, path); err != nil {
-		t.Fatal(err)
-	}
+func put(w *watched, content string) {
+	w.did(os.MkdirAll(filepath.Dir(w.path), 0o700), os.WriteFile(w.path+".new", []byte(content), 0o600))
+	w.did(os.Rename(w.path+".new", w.path))
 }
 
 // overwrite writes the file in place.
-func overwrite(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
+func overwrite(w *watched, content string) { w.did(os.WriteFile(w.path, []byte(content), 0o600)) }
 
-func remove(t *testing.T, path string) {
-	t.Helper()
-	if err := os.RemoveAll(path); err != nil {
-		t.Fatal(err)
+func remove(w *watched, _ string) { w.did(os.RemoveAll(w.path)) }
+
+func removeDirectory(w *watched, _ string) { w.did(os.RemoveAll(filepath.Dir(w.path))) }
+
+// publish swaps links as the kubelet's AtomicWriter does (pkg/volume/util/atomic_writer.go): the file itself never
+// changes.
+func publish(w *watched, content string) {
+	volume := filepath.Dir(w.path)
+	link, version := filepath.Join(volume, "..data"), fmt.Sprint("..", time.Now().UnixNano())
+	before, _ := os.Readlink(link) // none at first
+	w.did(os.Mkdir(filepath.Join(volume, version), 0o700))
+	w.did(os.WriteFile(filepath.Join(volume, version, "evictd.yaml"), []byte(content), 0o600))
+	w.did(os.Symlink(version, link+"_tmp"), os.Rename(link+"_tmp", link))
+	if before != "" {
+		w.did(os.RemoveAll(filepath.Join(volume, before)))
+		return
 	}
+	w.did(os.Remove(w.path), os.Symlink(filepath.Join("..data", "evictd.yaml"), w.path))
 }
 
 func withGrace(seconds string) string {
 	return head + "evictionMaxPodGracePeriod: " + seconds + "\n"
 }
 
-// following runs a test of a file that is followed, with 1 in it and in force. No poll is at the moment at which the test
-// begins.
-func following(t *testing.T, test func(t *testing.T, path string, w *watched)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "evictd.yaml")
-		put(t, path, withGrace("1"))
-		w := watch(t, path, mustParse(t, withGrace("1")))
-		time.Sleep(time.Second)
-		test(t, path, w)
-	})
-}
-
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	type edit struct {
-		write   func(t *testing.T, path, content string) // nil: it stays as it is
+		write   func(w *watched, content string) // nil: it stays as it is
 		content string
 		after   time.Duration
 		applied []int32
-		refused []string
+		refused []string // a part of each
 	}
-	for name, edits := range map[string][]edit{
+	fails := func(w *watched, content string) {
+		w.fault = errors.New("the sampler could not be opened")
+		put(w, content)
+	}
+	worksAgain := func(w *watched, _ string) { w.fault = nil }
+	tests := map[string][]edit{
 		"an edit is applied once": {
-			{put, withGrace("2"), applies, applied(2), nil}, {overwrite, withGrace("3"), applies, applied(3), nil}, {nil, "", time.Hour, nil, nil},
+			{put, withGrace("2"), applies, []int32{2}, nil},
+			{overwrite, withGrace("3"), applies, []int32{3}, nil},
+			{nil, "", time.Hour, nil, nil},
 		},
 		"what means the same as what is in force is not applied": {
 			{put, withGrace("1"), applies, nil, nil},
 			{put, "# a comment\n" + withGrace("1"), applies, nil, nil},
 			{put, withGrace("1") + "dryRun: true\n", applies, nil, nil},
-			{put, withGrace("2"), applies, applied(2), nil},
+			{put, withGrace("2"), applies, []int32{2}, nil},
 		},
 		"each fault is reported once, and what is in force again, so that the fault is known to be over": {
 			{put, withGrace("-1"), applies, nil, []string{"evictionMaxPodGracePeriod"}},
 			{put, head + "dryRun: [", applies, nil, []string{"not YAML"}},
 			{nil, "", time.Hour, nil, nil},
-			{put, withGrace("1"), time.Hour, applied(1), nil},
+			{put, withGrace("1"), time.Hour, []int32{1}, nil},
 		},
 		"half a configuration that is being written in place may be a valid one, and is not put in force": {
-			{overwrite, head, 2 * time.Second, nil, nil}, {overwrite, withGrace("2"), applies, applied(2), nil},
+			{overwrite, head, 2 * time.Second, nil, nil},
+			{overwrite, withGrace("2"), applies, []int32{2}, nil},
 		},
+		"a ConfigMap's volume": {
+			{publish, withGrace("1"), applies, nil, nil},
+			{publish, withGrace("2"), applies, []int32{2}, nil},
+			{publish, withGrace("-3"), applies, nil, []string{"evictionMaxPodGracePeriod"}},
+			{publish, withGrace("4"), applies, []int32{4}, nil},
+		},
+		"what could not be applied for a reason that passes is applied once it has passed, and refused once": {
+			{fails, withGrace("2"), time.Minute, nil, []string{"sampler could not be opened; trying again every 2s"}},
+			{worksAgain, "", applies, []int32{2}, nil},
+		},
+		"what cannot be read is refused, and followed once it can": {
+			{func(w *watched, _ string) { w.did(os.Remove(w.path), os.Mkdir(w.path, 0o700)) }, "", time.Hour, nil, []string{"is a directory"}},
+			{remove, "", 0, nil, nil},
+			{put, withGrace("2"), applies, []int32{2}, nil},
+		},
+	}
+	// A file that is missing or empty for a moment is no fault, one that stays so is one, and its return is applied. The
+	// same is true for its directory.
+	for name, lost := range map[string]edit{
+		"no file":      {remove, "", time.Hour, nil, []string{"no such file"}},
+		"an empty one": {overwrite, "", time.Hour, nil, []string{"has no text"}},
+		"no directory": {removeDirectory, "", time.Hour, nil, []string{"no such file"}},
 	} {
+		moment := []edit{{lost.write, "", poll, nil, nil}, {put, withGrace("1"), poll, nil, nil}} // one poll finds it gone
+		tests[name] = append(slices.Repeat(moment, 10), lost, edit{put, withGrace("1"), time.Hour, []int32{1}, nil})
+	}
+	for name, edits := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			following(t, func(t *testing.T, path string, w *watched) {
-				t.Helper()
-				for _, e := range edits {
+			following(t, mustParse(t, withGrace("1")), func(w *watched) {
+				for i, e := range edits {
 					if e.write != nil {
-						e.write(t, path, e.content)
+						e.write(w, e.content)
 					}
-					w.after(t, e.after, e.applied, e.refused...)
+					time.Sleep(e.after)
+					synctest.Wait()
+					if !slices.Equal(w.applied, e.applied) || !slices.EqualFunc(w.refused, e.refused, strings.Contains) {
+						w.t.Fatalf("edit %d: applied %v and refused %q, want %v and %q", i, w.applied, w.refused, e.applied, e.refused)
+					}
+					w.applied, w.refused = nil, nil
 				}
 			})
 		})
@@ -171,121 +176,13 @@ func TestWatch(t *testing.T) {
 // An edit between Load and Watch is not lost, nor is the first valid file where none was in force.
 func TestWatchChangedBefore(t *testing.T) {
 	t.Parallel()
-	for _, inForce := range []*EvictdConfiguration{nil, mustParse(t, withGrace("1"))} {
-		synctest.Test(t, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "evictd.yaml")
-			put(t, path, withGrace("2"))
-			watch(t, path, inForce).after(t, applies, applied(2))
+	for _, inForce := range []*EvictdConfiguration{nil, mustParse(t, withGrace("2"))} {
+		following(t, inForce, func(w *watched) {
+			time.Sleep(applies)
+			synctest.Wait()
+			if !slices.Equal(w.applied, []int32{1}) || w.refused != nil {
+				w.t.Errorf("applied %v and refused %q, want 1", w.applied, w.refused)
+			}
 		})
 	}
-}
-
-// TestWatchConfigMap swaps links as the kubelet's AtomicWriter does
-// (pkg/volume/util/atomic_writer.go): the file itself never changes.
-func TestWatchConfigMap(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		volume := t.TempDir()
-		publish := func(version, content string) {
-			t.Helper()
-			if err := os.Mkdir(filepath.Join(volume, version), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			put(t, filepath.Join(volume, version, "evictd.yaml"), content)
-			link := filepath.Join(volume, "..data_tmp")
-			if err := os.Symlink(version, link); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(link, filepath.Join(volume, "..data")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		publish("..2026_01", withGrace("1"))
-		path := filepath.Join(volume, "evictd.yaml")
-		if err := os.Symlink(filepath.Join("..data", "evictd.yaml"), path); err != nil {
-			t.Fatal(err)
-		}
-		w := watch(t, path, mustParse(t, withGrace("1")))
-		publish("..2026_02", withGrace("2"))
-		remove(t, filepath.Join(volume, "..2026_01"))
-		w.after(t, applies, applied(2))
-		publish("..2026_03", withGrace("-3"))
-		w.after(t, applies, nil, "evictionMaxPodGracePeriod")
-		publish("..2026_04", withGrace("4"))
-		w.after(t, applies, applied(4))
-	})
-}
-
-// TestWatchMissing: a file that is missing or empty for a moment is no fault, one that stays so is
-// one, and its return is applied. The same is true for its directory.
-func TestWatchMissing(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		lose  func(t *testing.T, path string)
-		fault string
-	}{
-		"no file":      {remove, "no such file"},
-		"an empty one": {func(t *testing.T, path string) { t.Helper(); overwrite(t, path, "") }, "empty"},
-		"no directory": {func(t *testing.T, path string) { t.Helper(); remove(t, filepath.Dir(path)) }, "no such file"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				path := filepath.Join(t.TempDir(), "conf", "evictd.yaml")
-				write := func(content string) {
-					t.Helper()
-					if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-						t.Fatal(err)
-					}
-					put(t, path, content)
-				}
-				write(withGrace("1"))
-				w := watch(t, path, mustParse(t, withGrace("1")))
-				time.Sleep(time.Second) // so that no poll is at the same moment
-				for range 10 {
-					test.lose(t, path)
-					w.after(t, 2*time.Second, nil) // one poll finds it gone
-					write(withGrace("1"))
-					w.after(t, 2*time.Second, nil)
-				}
-				test.lose(t, path)
-				w.after(t, time.Hour, nil, test.fault)
-				write(withGrace("1"))
-				w.after(t, time.Hour, applied(1))
-			})
-		})
-	}
-}
-
-// TestWatchTriesAgain: what could not be applied for a reason that passes is applied
-// once it has passed, without an edit, and refused once. A file that is not valid
-// is not tried again.
-func TestWatchTriesAgain(t *testing.T) {
-	t.Parallel()
-	following(t, func(t *testing.T, path string, w *watched) {
-		t.Helper()
-		w.fails(errors.New("the sampler could not be opened"))
-		put(t, path, withGrace("2"))
-		w.after(t, time.Minute, nil, "sampler could not be opened; trying again every 2s")
-		if tries := w.fails(nil); tries < 10 {
-			t.Errorf("%d tries in a minute", tries)
-		}
-		w.after(t, time.Minute, applied(2))
-	})
-}
-
-// TestWatchUnreadable: what cannot be read is refused, and followed once it can.
-func TestWatchUnreadable(t *testing.T) {
-	t.Parallel()
-	following(t, func(t *testing.T, path string, w *watched) {
-		t.Helper()
-		remove(t, path)
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		w.after(t, time.Hour, nil, "is a directory")
-		remove(t, path)
-		put(t, path, withGrace("2"))
-		w.after(t, applies, applied(2))
-	})
 }
