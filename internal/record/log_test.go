@@ -1,150 +1,39 @@
 package record_test
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
-	"os"
+	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
-func kept(t *testing.T, r *rig) []map[string]any {
-	t.Helper()
-	var all []map[string]any
-	for _, text := range r.LastDecisions() {
-		var one map[string]any
-		if err := json.Unmarshal(text, &one); err != nil {
-			t.Fatalf("a decision is no JSON object: %v\n%s", err, text)
-		}
-		all = append(all, one)
-	}
-	return all
-}
-
-func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
+// Nothing is sampled, which zap's own production logger fails: it drops equal messages after the hundredth in a second.
+// What was logged before is there after a Sync.
+func TestNewQueuedLogger(t *testing.T) {
 	t.Parallel()
-	refused := decision()
-	refused.Attempts, refused.DryRun = refused.Attempts[:1], true
-	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
-	for name, d := range map[string]*decide.Decision{
-		"acted": decision(), "pressed": pressed(), "bypassed a budget": bypassedBudget(), "escalated": escalated(evict.Evicted), "forecast": forecast(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {Time: start},
-	} {
-		r := newRig(t)
-		r.Decision(d)
-		lines := r.lines(t)
-		if len(lines) != 1 || lines[0]["msg"] != "decision" {
-			t.Fatalf("%s: logged %v, want one line with the message decision", name, lines)
-		}
-		if lines[0]["of"] == 0. {
-			t.Errorf("%s: a decision that ranked no pod is of 0", name)
-		}
-		for _, own := range []string{"ts", "level", "msg"} {
-			delete(lines[0], own)
-		}
-		if diff := cmp.Diff(lines[0], kept(t, r)[0]); diff != "" {
-			t.Errorf("%s: the log and what is kept differ (-log +kept):\n%s", name, diff)
-		}
-	}
-}
-
-// filledElsewhere is a decision that knows what uses a disk's space.
-func filledElsewhere() *decide.Decision {
-	d := held(decide.HoldInsufficientReclaim)
-	d.Breakdown = brokenDown()
-	return d
-}
-
-// takenByTheHost is a decision that knows what uses the node's memory outside the pods.
-func takenByTheHost() *decide.Decision {
-	d := held(decide.HoldInsufficientReclaim)
-	d.Pressure = decision().Pressure
-	d.Breakdown = decide.Breakdown{}
-	for i, part := range memoryParts() {
-		d.Breakdown[part] = int64(i) * 100 * mi
-	}
-	d.Outside = []decide.Process{{Name: "leak", Unit: "leak.service", RSS: 9 * gi}, {Name: "by hand", RSS: gi}}
-	return d
-}
-
-// partlyMeasured is a decision about a disk of which some pods' use is not known.
-func partlyMeasured() *decide.Decision {
-	d := held(decide.HoldInsufficientReclaim)
-	d.Breakdown = decide.Breakdown{decide.PartLayers: 10, decide.PartEmptyDirs: 30}
-	return d
-}
-
-// forecast is a decision on a soft threshold whose hard one is near.
-func forecast() *decide.Decision {
-	d := decision()
-	d.Pressure.Threshold.Hard, d.Pressure.Threshold.Grace = false, 30*time.Second
-	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 30, After: 1500 * time.Millisecond}
-	return d
-}
-
-// fenced is a decision on a node with a priority queue.
-func fenced() *decide.Decision {
-	d := decision()
-	d.Ranking = rank.Order(rank.Memory, pods(), rank.Rules{Queues: []rank.Queue{{
-		Name: "shop", Fence: true, Offset: 7, Holds: func(namespace string, _ map[string]string) bool { return namespace == "shop" },
-	}}})
-	for i := range d.Attempts {
-		d.Attempts[i].Entry = d.Ranking.Candidates[i]
-	}
-	return d
-}
-
-// pressed is a decision that did not wait for a victim.
-func pressed() *decide.Decision {
-	d := decision()
-	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second}
-	return d
-}
-
-// ended is a victim that has ended a second after its deadline.
-func ended() *decide.Ended {
-	expected := 300 * mi
-	return &decide.Ended{
-		Victim: decide.Victim{
-			Namespace: "shop", Name: "over", UID: "uid-over", Signal: "memory.available",
-			Accepted: start, Deadline: start.Add(45 * time.Second), Ended: start.Add(46 * time.Second),
-		},
-		Signal: pressure.MemoryAvailable, Expected: &expected,
-		Last: new(290 * mi), Freed: new(310 * mi),
-	}
-}
-
-// TestNothingIsSampled is what zap's own production logger fails: it drops equal
-// messages after the hundredth in a second.
-func TestNothingIsSampled(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
+	var out strings.Builder
+	logger := record.NewQueuedLogger("warn", "console", &out)
 	for range 1000 {
-		r.Decision(decision())
+		logger.Info("quiet")
+		logger.Warn("loud")
 	}
-	if n := len(r.lines(t)); n != 1000 {
-		t.Errorf("%d lines for 1000 decisions", n)
+	if err := logger.Sync(); err != nil {
+		t.Error(err)
 	}
-}
-
-func TestNewLogger(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	logger := record.NewLogger("warn", "console", &out)
-	logger.Info("quiet")
-	logger.Warn("loud")
-	if text := out.String(); strings.Contains(text, "quiet") || !strings.Contains(text, "loud") {
+	if text := out.String(); strings.Contains(text, "quiet") || strings.Count(text, "\twarn\tloud\n") != 1000 {
 		t.Errorf("console log at warn = %q", text)
 	}
 }
@@ -152,63 +41,40 @@ func TestNewLogger(t *testing.T) {
 func TestTheRingKeepsEvictionsThroughAnHourOfHolds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	keeps := func(want ...string) {
+		t.Helper()
+		var kept []string
+		for _, text := range r.LastDecisions() {
+			kept = append(kept, strings.Join(regexp.MustCompile(`"(?:time|verb|hold)":"[^"]*"`).FindAllString(string(text), -1), ","))
+		}
+		if diff := cmp.Diff(want, kept); diff != "" {
+			t.Errorf("kept, the newest first (-want +got):\n%s", diff)
+		}
+	}
+	at := func(after time.Duration) string { return start.Add(after).Format(`"time":"` + time.RFC3339Nano + `"`) }
 	acted := decision()
 	acted.Pressure = pressureOn(pressure.NodeFSInodesFree, pressure.Absolute(1000), 900, 60000)
 	r.Decision(acted)
 	for range 500 {
 		r.Decision(held(decide.HoldBackingOff))
 	}
-	page := kept(t, r)
-	if len(page) != 2 || page[0]["hold"] != "BackingOff" || page[1]["verb"] != "Acted" {
-		t.Fatalf("the ring holds %d decisions, want the hold and the eviction before it", len(page))
-	}
-	from := func(entry int, after time.Duration) bool {
-		return page[entry]["time"] == start.Add(after).Format(time.RFC3339Nano)
-	}
-	if !from(0, 499*record.AgainAfter) {
-		t.Errorf("the hold is from %v; want the last", page[0]["time"])
-	}
+	keeps(at(499*record.AgainAfter)+`,"verb":"Held","hold":"BackingOff"`, at(0)+`,"verb":"Acted"`)
+	var last []string
 	for i := range 100 {
 		d := decision()
 		d.Time = start.Add(time.Duration(i) * time.Minute)
 		r.Decision(d)
+		last = append([]string{at(time.Duration(i)*time.Minute) + `,"verb":"Acted"`}, last...)
 	}
-	page = kept(t, r)
-	if len(page) != 64 || !from(0, 99*time.Minute) || !from(63, 36*time.Minute) {
-		t.Errorf("the ring holds %d, from %v to %v; want the last 64, the newest first", len(page), page[0]["time"], page[len(page)-1]["time"])
-	}
-}
-
-func TestAnIntentIsNoDecision(t *testing.T) {
-	t.Parallel()
-	r, d := newRig(t), decision()
-	r.Intent(d, &d.Attempts[0])
-	if all := kept(t, r); len(all) != 0 {
-		t.Errorf("%v is kept, want none", all)
-	}
-}
-
-func TestTheRingKeepsNothingOfTheDecision(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	d := decision()
-	r.Decision(d)
-	before := kept(t, r)
-	d.Attempts[1].Entry.Pod.Name = "changed"
-	d.Ranking.Candidates[2].Pod.Name = "changed"
-	*d.Attempts[1].GraceSeconds = 99
-	d.InFlight[0].Name = "changed"
-	if diff := cmp.Diff(before, kept(t, r)); diff != "" {
-		t.Errorf("a later change of the decision changed the record:\n%s", diff)
-	}
+	keeps(last[:64]...)
 }
 
 func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	done := make(chan struct{})
-	tasks := []func(int){
-		func(int) { r.Decision(decision()) },
+	var all sync.WaitGroup
+	for _, task := range []func(int){
+		func(int) { r.Recorder.Decision(decision()) },
 		func(int) { d := decision(); r.Intent(d, &d.Attempts[0]) },
 		func(i int) {
 			s := sampleOf(start.Add(time.Duration(i)))
@@ -224,77 +90,63 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.Refused(errors.New("x"), "") },
 		func(int) { r.VictimEnded(ended()) },
 		func(int) { r.OOMKilled(&nodepods.Pod{}, nodepods.OOMKilled{}) },
-		func(int) { _ = kept(t, r) },
+		func(int) { r.LastDecisions() },
 		func(int) {
 			if _, err := r.registry.Gather(); err != nil {
 				t.Error(err)
 			}
 		},
-	}
-	for _, task := range tasks {
-		go func() {
+	} {
+		all.Go(func() {
 			for i := range 50 {
 				task(i)
 			}
-			done <- struct{}{}
-		}()
+		})
 	}
-	for range tasks {
-		<-done
-	}
+	all.Wait()
 }
 
-// Each Event is in one of the golden files.
-func TestEveryReasonIsShown(t *testing.T) {
+// A log that is not read stops nothing. Once it is read, the lines that are there are whole and in
+// order, and one says how many are missing.
+func TestFaultALogThatIsNotReadStopsNothing(t *testing.T) {
 	t.Parallel()
-	var shown string
-	for _, path := range []string{"testdata/events.golden", "testdata/stories.golden"} {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
+	reader, writer := io.Pipe()
+	logger := record.NewQueuedLogger("info", "json", writer)
+	const logged = 5000
+	for i := range logged {
+		logger.Info(strings.Repeat("x", 1000), zap.Int("number", i))
+	}
+	lines := bufio.NewScanner(reader)
+	read, dropped, last := 0, 0, -1
+	for read+dropped < logged && lines.Scan() { // all that is missing is told
+		var line struct {
+			Message string `json:"msg"`
+			Number  int    `json:"number"`
+			Lines   int    `json:"lines"`
 		}
-		shown += string(text)
-	}
-	for _, reason := range record.Reasons() {
-		if !regexp.MustCompile("(?m)^(Normal|Warning) " + reason + " on ").MatchString(shown) {
-			t.Errorf("no story and no outcome or hold gives reason %s", reason)
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("line %d: %v", read, err)
 		}
-	}
-}
-
-// TestTheRunbookIsComplete keeps docs/runbook.md as the code is: a heading for
-// every outcome and hold, a row for every Event's reason, and no
-// metric that does not exist.
-func TestTheRunbookIsComplete(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
-	var wanted []string
-	for _, outcome := range evict.Outcomes() {
-		wanted = append(wanted, "\n### "+string(outcome)+"\n")
-	}
-	for _, hold := range decide.Holds() {
-		wanted = append(wanted, "\n### "+string(hold)+"\n")
-	}
-	for _, reason := range record.Reasons() {
-		wanted = append(wanted, "\n| `"+reason+"` |")
-	}
-	for _, want := range wanted {
-		if strings.Count(page, want) != 1 {
-			t.Errorf("docs/runbook.md has %q %d times, want once", strings.TrimSpace(want), strings.Count(page, want))
+		if line.Lines > 0 {
+			dropped += line.Lines
+			if !strings.Contains(line.Message, "the log was not read") {
+				t.Errorf("dropped lines are told by %q", line.Message)
+			}
+			continue
 		}
-	}
-	metrics, err := os.ReadFile("../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range regexp.MustCompile(`evictd_[a-z_]+`).FindAllString(page, -1) {
-		family := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count"), "_sum")
-		if !strings.Contains(string(metrics), "`"+family+"`") {
-			t.Errorf("docs/runbook.md names %s, which docs/metrics.md does not", name)
+		if line.Number <= last {
+			t.Fatalf("line %d after line %d", line.Number, last)
 		}
+		read, last = read+1, line.Number
+	}
+	if read+dropped != logged || read < 500 || read > 2500 {
+		t.Errorf("%d lines were read and %d dropped, of %d", read, dropped, logged)
+	}
+	logger.Info("a line that is not read")
+	if err := logger.Sync(); err != nil { // waits a second, and no longer
+		t.Error(err)
+	}
+	if err := reader.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -10,92 +10,12 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kubeletconfig"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
-
-func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	if _, is := r.series()[`evictd_pressure{kind="Hard",signal="memory.available"}`]; is {
-		t.Error("a pressure before the first sample")
-	}
-	r.InForce([]pressure.Threshold{
-		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(.5), Hard: true},
-		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(70), Grace: time.Minute},
-		{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(.5), Hard: true},
-	}, false)
-	s := &pressure.Sample{Time: start}
-	for i := range s.Observations {
-		s.Observations[i].State = pressure.Absent
-	}
-	s.Observations[pressure.MemoryAvailable] = pressure.Observation{State: pressure.Known, Available: 0, Capacity: 100}
-	s.Observations[pressure.AllocatableMemoryAvailable] = pressure.Observation{State: pressure.Known, Available: -5, Capacity: 90}
-	s.Observations[pressure.PIDAvailable] = unknown("x")
-	held := pressureOn(pressure.MemoryAvailable, pressure.Fraction(.5), 0, 100)
-	r.Sample(s, &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{held}})
-	got := r.series()
-	maps.DeleteFunc(got, func(name string, _ float64) bool {
-		return !regexp.MustCompile(`^evictd_(signal_(available|capacity)|threshold_line|(signal_state|pressure|failures).*"(memory.available|pid.available|Proc)")`).MatchString(name)
-	})
-	want := map[string]float64{
-		`evictd_signal_available_bytes{signal="allocatableMemory.available"}`: -5, `evictd_signal_available_bytes{signal="memory.available"}`: 0,
-		`evictd_signal_capacity_bytes{signal="allocatableMemory.available"}`: 90, `evictd_signal_capacity_bytes{signal="memory.available"}`: 100,
-		`evictd_threshold_line_bytes{kind="Hard",signal="memory.available"}`: 50, `evictd_threshold_line_bytes{kind="Soft",signal="memory.available"}`: 70,
-		`evictd_pressure{kind="Hard",signal="memory.available"}`: 1, `evictd_pressure{kind="Soft",signal="memory.available"}`: 0,
-		`evictd_signal_state{signal="memory.available",state="Known"}`: 1, `evictd_signal_state{signal="pid.available",state="Known"}`: 0,
-		`evictd_signal_state{signal="memory.available",state="Unknown"}`: 0, `evictd_signal_state{signal="pid.available",state="Unknown"}`: 1,
-		`evictd_signal_state{signal="memory.available",state="Absent"}`: 0, `evictd_signal_state{signal="pid.available",state="Absent"}`: 0,
-		`evictd_failures_total{source="Proc"}`: 1,
-	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("series (-want +got):\n%s", diff)
-	}
-}
-
-func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.Sample(sampleOf(start), &pressure.Verdict{Time: start})
-	before := r.series()
-	there := func(format string, values ...any) {
-		t.Helper()
-		if got, is := before[fmt.Sprintf("evictd_"+format, values...)]; !is || got != 0 {
-			t.Errorf(format+": %v, %t; want 0", append(values, got, is)...)
-		}
-	}
-	for _, signal := range pressure.Signals() {
-		for _, outcome := range evict.Outcomes() {
-			there(`evictions_total{outcome=%q,signal=%q}`, outcome, signal.String())
-		}
-		for _, hold := range decide.Holds() {
-			there(`holds_total{hold=%q,signal=%q}`, hold, signal.String())
-		}
-	}
-	for _, source := range []string{"Proc", "Cgroup", "Filesystem", "Usage", "Disk", "Images", "Host", "Watch", "State", "Taint"} {
-		there(`failures_total{source=%q}`, source)
-	}
-	for _, source := range []pressure.WakeSource{pressure.WakeNode, pressure.WakeKubepods} {
-		there(`wakeups{source=%q}`, source)
-		there(`stall_events_total{source=%q}`, source)
-	}
-	for range 3 {
-		r.Decision(decision())
-		r.Decision(held(decide.HoldLimitReached))
-		r.Decision(bypassedBudget())
-		r.Decision(escalated(evict.Evicted))
-	}
-	r.VictimEnded(ended())
-	if after := r.series(); len(after) != len(before) {
-		t.Errorf("%d series before and %d after the first decisions", len(before), len(after))
-	}
-}
 
 func TestMetricNamesFollowTheConventions(t *testing.T) {
 	t.Parallel()
@@ -136,13 +56,6 @@ func everything(r *rig) {
 	r.Sample(sampleOf(start), &verdict)
 	r.KubeletThresholds([]kubeletconfig.Finding{{Signal: pressure.MemoryAvailable}})
 	r.Confined(true)
-}
-
-// brokenDown is a breakdown with every part.
-func brokenDown() decide.Breakdown {
-	return decide.Breakdown{
-		decide.PartLayers: 10, decide.PartLogs: 20, decide.PartEmptyDirs: 30, decide.PartDeleted: 0, decide.PartOther: 40,
-	}
 }
 
 // TestMetricsDoc keeps docs/metrics.md as the registry is.

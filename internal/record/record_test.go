@@ -2,7 +2,6 @@ package record_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -69,6 +68,7 @@ func (e *events) Event(object runtime.Object, kind, reason, message string) {
 type rig struct {
 	*record.Recorder
 	held     time.Duration // from the start to the next hold
+	kept     int           // decisions
 	t        *testing.T
 	settings record.Settings
 	log      *bytes.Buffer
@@ -76,6 +76,8 @@ type rig struct {
 	events   *events
 	now      *time.Time
 	out      *strings.Builder   // of show
+	brief    bool               // it shows Events alone
+	signals  bool               // it shows what each signal has too
 	shown    map[string]float64 // the series that it saw last
 
 	kills  int64
@@ -83,19 +85,26 @@ type rig struct {
 	unread error         // of both
 }
 
-// Decision records a decision; each hold comes so long after the one before that it is said again.
+// Decision records a decision; each hold comes so long after the one before that it is said again. It is one line of
+// the log, the same is kept, and both of them have nothing of the decision that may change later.
 func (r *rig) Decision(d *decide.Decision) {
+	r.t.Helper()
 	if d.Verb() == decide.Held {
 		d.Time = start.Add(r.held)
 		r.held += record.AgainAfter
 	}
+	if kept := len(r.LastDecisions()); kept != r.kept {
+		r.t.Errorf("%d decisions are kept, and %d were before", kept, r.kept)
+	}
+	before := r.log.Len()
 	r.Recorder.Decision(d)
-}
-
-// memoryParts are what the node's memory is used by, as hostinfo says.
-func memoryParts() []decide.Part {
-	return []decide.Part{
-		"Anonymous", "Shared", "PageCache", "Buffers", "SlabReclaimable", "SlabUnreclaimable", "PageTables", "HugePages", decide.PartOther,
+	clear(d.Attempts)
+	clear(d.InFlight)
+	clear(d.Ranking.Candidates)
+	line, kept := r.log.String()[before:], r.LastDecisions()
+	r.kept = len(kept)
+	if strings.Count(line, "\n") != 1 || !strings.HasSuffix(line, `"msg":"decision",`+string(kept[0][1:])+"\n") {
+		r.t.Errorf("logged %s, and kept %s", line, kept[0])
 	}
 }
 
@@ -136,21 +145,6 @@ func (r *rig) series() map[string]float64 {
 			all[family.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
-	return all
-}
-
-// lines returns the log as objects and empties it.
-func (r *rig) lines(t *testing.T) []map[string]any {
-	t.Helper()
-	var all []map[string]any
-	for text := range strings.Lines(r.log.String()) {
-		var line map[string]any
-		if err := json.Unmarshal([]byte(text), &line); err != nil {
-			t.Fatalf("log line %q: %v", text, err)
-		}
-		all = append(all, line)
-	}
-	r.log.Reset()
 	return all
 }
 

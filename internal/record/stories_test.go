@@ -23,7 +23,7 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// ofSignals are the families with a series for each signal from the first sample on. They have a test of their
+// ofSignals are the families with a series for each signal from the first sample on. They have a story of their
 // own.
 var ofSignals = regexp.MustCompile(`^evictd_(signal_|pressure|threshold_line_)`)
 
@@ -34,25 +34,38 @@ func (r *rig) show() {
 	r.out.WriteString("\n")
 }
 
-// showed is [rig.show] without the empty line. It reports whether there was anything to show.
+// comeAndGo are the families whose series are there while they are known. All others have their series from the start,
+// so that the first eviction is an increase.
+var comeAndGo = regexp.MustCompile(`^evictd_(signal_|pressure|threshold_line_|forecast|confined|kubelet_acts_first|oom_kills|watch_age)`)
+
+// showed is [rig.show] without the empty line. It reports whether there was anything to show. A line that says that
+// something works, or why nothing is wrong, has no key error, for which one searches the log.
 func (r *rig) showed() bool {
 	r.t.Helper()
 	before := r.out.Len()
 	for line := range strings.Lines(r.log.String()) {
-		r.out.WriteString(regexp.MustCompile(`"ts":"[^"]*",`).ReplaceAllString(line, ""))
+		if strings.HasPrefix(line, `{"level":"info"`) && strings.Contains(line, `"error":`) {
+			r.t.Errorf("an error that is none: %s", line)
+		}
+		if !r.brief {
+			r.out.WriteString(regexp.MustCompile(`"ts":"[^"]*",`).ReplaceAllString(line, ""))
+		}
 	}
 	for _, e := range r.events.all {
 		fmt.Fprintf(r.out, "%s %s on %s: %s\n", e.kind, e.reason, e.object, e.message)
 	}
-	now := r.series()
-	maps.DeleteFunc(now, func(name string, _ float64) bool { return ofSignals.MatchString(name) })
+	now, hidden := r.series(), func(name string) bool { return r.brief || !r.signals && ofSignals.MatchString(name) }
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if was, is := r.shown[name]; !is || was != now[name] {
+		was, is := r.shown[name]
+		if !is && r.shown != nil && !comeAndGo.MatchString(name) {
+			r.t.Errorf("%s was not there before", name)
+		}
+		if (!is || was != now[name]) && !hidden(name) {
 			fmt.Fprintf(r.out, "%s %v\n", name, now[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.shown)) {
-		if _, is := now[name]; !is {
+		if _, is := now[name]; !is && !hidden(name) {
 			fmt.Fprintf(r.out, "%s has gone\n", name)
 		}
 	}
@@ -65,18 +78,24 @@ func (r *rig) showed() bool {
 // for in testdata/stories.golden; a step ends with an empty line, and the last one with the story.
 func TestStories(t *testing.T) {
 	t.Parallel()
+	tell(t, "testdata/stories.golden", false, decisionStories(), signalStories(), victimStories(), nodeStories(), ownStories())
+}
+
+// tell tells stories, brief ones of Events alone, and compares them with a file.
+func tell(t *testing.T, file string, brief bool, stories ...[]story) {
+	t.Helper()
 	var out strings.Builder
-	for _, s := range slices.Concat(decisionStories(), signalStories(), victimStories(), nodeStories(), ownStories()) {
+	for _, s := range slices.Concat(stories...) {
 		r := newRig(t)
 		r.show() // the beginning
-		r.out = &out
+		r.out, r.brief = &out, brief
 		fmt.Fprintf(&out, "## %s\n\n", s.name)
 		s.tell(r)
 		if r.showed() {
 			out.WriteString("\n")
 		}
 	}
-	compare(t, "testdata/stories.golden", out.String())
+	compare(t, file, out.String())
 }
 
 type story struct {
@@ -97,6 +116,151 @@ func one(result evict.Result) *decide.Decision {
 		d.Attempts = d.Attempts[:1]
 		d.Attempts[0].Result = result
 	})
+}
+
+// filledElsewhere is a decision that knows what uses a disk's space.
+func filledElsewhere() *decide.Decision {
+	d := held(decide.HoldInsufficientReclaim)
+	d.Breakdown = decide.Breakdown{
+		decide.PartLayers: 10, decide.PartLogs: 20, decide.PartEmptyDirs: 30, decide.PartDeleted: 0, decide.PartOther: 40,
+	}
+	return d
+}
+
+// takenByTheHost is a decision that knows what uses the node's memory outside the pods.
+func takenByTheHost() *decide.Decision {
+	d := held(decide.HoldInsufficientReclaim)
+	d.Pressure = decision().Pressure
+	d.Breakdown = decide.Breakdown{}
+	for i, part := range []decide.Part{
+		"Anonymous", "Shared", "PageCache", "Buffers", "SlabReclaimable", "SlabUnreclaimable", "PageTables", "HugePages", decide.PartOther,
+	} {
+		d.Breakdown[part] = int64(i) * 100 * mi
+	}
+	d.Outside = []decide.Process{{Name: "leak", Unit: "leak.service", RSS: 9 * gi}, {Name: "by hand", RSS: gi}}
+	return d
+}
+
+// forecast is a decision on a soft threshold whose hard one is near.
+func forecast() *decide.Decision {
+	d := decision()
+	d.Pressure.Threshold.Hard, d.Pressure.Threshold.Grace = false, 30*time.Second
+	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 30, After: 1500 * time.Millisecond}
+	return d
+}
+
+// ended is a victim that has ended a second after its deadline.
+func ended() *decide.Ended {
+	expected := 300 * mi
+	return &decide.Ended{
+		Victim: decide.Victim{
+			Namespace: "shop", Name: "over", UID: "uid-over", Signal: "memory.available",
+			Accepted: start, Deadline: start.Add(45 * time.Second), Ended: start.Add(46 * time.Second),
+		},
+		Signal: pressure.MemoryAvailable, Expected: &expected,
+		Last: new(290 * mi), Freed: new(310 * mi),
+	}
+}
+
+// askedHost counts the queries to it, by the figure that it answers, and knows the processes after so many of them.
+type askedHost struct{ pending, asked, processes int }
+
+func (h *askedHost) Memory() decide.Breakdown {
+	h.asked++
+	return decide.Breakdown{"Anonymous": int64(h.asked)}
+}
+
+func (h *askedHost) Processes(time.Time) ([]decide.Process, bool) {
+	h.processes++
+	return []decide.Process{{Name: "leak"}}, h.processes <= h.pending
+}
+
+// decisionAbout is one of a hold; HoldNone is one that evicts a pod.
+func decisionAbout(signal pressure.Signal, hard bool, at time.Duration, why decide.Hold) *decide.Decision {
+	p := pressureOn(signal, pressure.Fraction(.05), 1, 100)
+	p.Threshold.Hard = hard
+	d := &decide.Decision{Time: start.Add(at), Pressure: p, Hold: why}
+	if why == decide.HoldNone {
+		d.Attempts = decision().Attempts[1:]
+	}
+	return d
+}
+
+// asks begins with a recorder that asks this host.
+func (r *rig) asks(host record.Host) {
+	r.settings.Host = host
+	r.start()
+	r.shown = r.series()
+}
+
+// resourceOf says what pods are ranked by for each signal.
+func resourceOf(s pressure.Signal) rank.Resource {
+	return map[pressure.Kind]rank.Resource{
+		pressure.MemoryKind: rank.Memory, pressure.PIDKind: rank.PIDs, pressure.SpaceKind: rank.Disk, pressure.InodeKind: rank.Inodes,
+	}[s.Kind()]
+}
+
+// TestEventTexts has one text for each kind of signal and one for each outcome.
+func TestEventTexts(t *testing.T) {
+	t.Parallel()
+	var all []story
+	show := func(title string, d *decide.Decision) {
+		all = append(all, story{title, func(r *rig) { r.Decision(d) }})
+	}
+	for _, signal := range pressure.Signals() {
+		d := decision()
+		d.Pressure = pressureOn(signal, pressure.Fraction(.1), 30000, 400000)
+		if signal.Unit() == pressure.Bytes {
+			d.Pressure = pressureOn(signal, pressure.Fraction(.1), 700*mi, 16*gi)
+		}
+		ranked := pods()
+		if signal.Unit() == pressure.Inodes || signal.Unit() == pressure.Tasks {
+			for i := range ranked {
+				ranked[i].Usage, ranked[i].Request = ranked[i].Usage/mi, 0
+			}
+		}
+		d.Ranking = rank.Order(resourceOf(signal), ranked, rank.Rules{})
+		d.Attempts = d.Attempts[1:]
+		d.Attempts[0].Entry = d.Ranking.Candidates[0]
+		show(signal.String(), d)
+	}
+	for _, dryRun := range []bool{false, true} {
+		for _, outcome := range evict.Outcomes() {
+			d := one(evict.Result{Outcome: outcome, Message: "as the API server says it."})
+			d.DryRun = dryRun
+			d.Pressure.Threshold.Hard, d.Pressure.Threshold.Quantity = false, pressure.Absolute(gi)
+			d.Pressure.Line, d.Pressure.Target = gi, gi
+			if outcome == evict.Deleted || outcome == evict.WouldDelete {
+				d.Attempts[0].Bypassed = &evict.Budget{Name: "hog-pdb", Desired: 3, Healthy: 3}
+			}
+			show(fmt.Sprintf("%s, dry run %t", outcome, dryRun), d)
+		}
+	}
+	show("a victim that is evicted again", escalated(evict.Evicted))
+	show("a victim that is evicted again, and refused", escalated(evict.Denied))
+	show("a victim that would be evicted again", escalated(evict.WouldEvict))
+	show("a bare pod", changed(func(d *decide.Decision) {
+		d.Attempts = d.Attempts[1:]
+		d.Attempts[0].Entry.Pod.Owner, d.Attempts[0].GraceSeconds = "", nil
+	}))
+	for _, hold := range decide.Holds() {
+		show(string(hold), held(hold))
+	}
+	show("a disk that was filled elsewhere", filledElsewhere())
+	unknown := filledElsewhere()
+	delete(unknown.Breakdown, decide.PartDeleted)
+	show("memory that the host takes", takenByTheHost())
+	show("a disk whose deleted files are not known", unknown)
+	partly, nothing := filledElsewhere(), filledElsewhere()
+	partly.Breakdown = decide.Breakdown{decide.PartLayers: 10, decide.PartEmptyDirs: 30}
+	show("a disk of which not all pods are measured", partly)
+	nothing.Breakdown = decide.Breakdown{}
+	show("a disk of which no pod is measured", nothing)
+	before := filledElsewhere()
+	before.Notes = []string{"the figures of 2 pods are from before the pressure: shop/api 4m0s old, shop/web 4m0s old"}
+	show("a disk by old figures", before)
+	show("a long answer leaves the figures", one(evict.Result{Outcome: evict.Denied, Message: strings.Repeat("né", 300)}))
+	tell(t, "testdata/events.golden", true, all)
 }
 
 func decisionStories() []story {
@@ -129,7 +293,42 @@ func decisionStories() []story {
 			}))
 		}},
 		{"a queue and the priority that it makes of the pod's", func(r *rig) {
-			r.Decision(fenced())
+			d := decision()
+			d.Ranking = rank.Order(rank.Memory, pods(), rank.Rules{Queues: []rank.Queue{{
+				Name: "shop", Fence: true, Offset: 7, Holds: func(namespace string, _ map[string]string) bool { return namespace == "shop" },
+			}}})
+			for i := range d.Attempts {
+				d.Attempts[i].Entry = d.Ranking.Candidates[i]
+			}
+			r.Decision(d)
+		}},
+		{"an answer that says when to ask again", func(r *rig) {
+			r.Decision(one(evict.Result{Outcome: evict.Denied, RetryAfter: 10 * time.Second}))
+		}},
+		{"what is not known is missing", func(r *rig) {
+			r.Decision(&decide.Decision{Hold: decide.HoldBackingOff})
+		}},
+		{"where the space of a disk and the node's memory are, and the largest processes outside the pods", func(r *rig) {
+			r.Decision(filledElsewhere())
+			r.Decision(takenByTheHost())
+		}},
+		{"only a decision about the whole node's memory reads what the host uses of it", func(r *rig) {
+			r.asks(&askedHost{})
+			for _, signal := range pressure.Signals() {
+				r.Recorder.Decision(decisionAbout(signal, true, 0, decide.HoldLimitReached))
+			}
+		}},
+		{"a hold without candidates waits for the processes outside the pods; an eviction, and a decision about a disk, does not", func(r *rig) {
+			r.asks(&askedHost{pending: 2})
+			for at := range 3 {
+				r.Recorder.Decision(decisionAbout(pressure.MemoryAvailable, true, time.Duration(at)*time.Second, decide.HoldNoCandidates))
+				r.show()
+			}
+			disk := decisionAbout(pressure.NodeFSAvailable, true, 0, decide.HoldNoCandidates)
+			disk.Breakdown = decide.Breakdown{decide.PartLogs: 7}
+			r.Recorder.Decision(disk)
+			r.show()
+			r.Recorder.Decision(decisionAbout(pressure.MemoryAvailable, true, 0, decide.HoldNone))
 		}},
 		{"a forecast of zero is one, never and not known are none; exhaustion is in both lines", func(r *rig) {
 			for _, f := range []pressure.Forecast{
@@ -142,7 +341,9 @@ func decisionStories() []story {
 				d := changed(func(d *decide.Decision) { d.Pressure.Forecast = f })
 				r.Intent(d, &d.Attempts[0])
 			}
-			r.Decision(pressed())
+			r.Decision(changed(func(d *decide.Decision) {
+				d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second}
+			}))
 		}},
 		{"what the admission policy says is in the Event and in the attempt, in its words", func(r *rig) {
 			r.Decision(one(evict.Result{Outcome: evict.Denied, Message: `evictd on node "a" may evict only pods of that node, and pod shop/web is on node "b"`}))
@@ -239,6 +440,21 @@ func signalStories() []story {
 			other := unknown("MemTotal is 0")
 			r.told(&other)
 			r.told(nil)
+		}},
+		{"a signal that is not known has no figure", func(r *rig) {
+			r.signals = true
+			r.InForce([]pressure.Threshold{
+				{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(.5), Hard: true},
+				{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(70), Grace: time.Minute},
+				{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(.5), Hard: true},
+			}, false)
+			s := &pressure.Sample{Time: start}
+			s.Observations[pressure.MemoryAvailable] = pressure.Observation{State: pressure.Known, Available: 0, Capacity: 100}
+			s.Observations[pressure.AllocatableMemoryAvailable] = pressure.Observation{State: pressure.Known, Available: -5, Capacity: 90}
+			s.Observations[pressure.MemoryStall] = pressure.Observation{State: pressure.Known, Available: 1500, Capacity: 2e6}
+			s.Observations[pressure.NodeFSAvailable].State = pressure.Absent
+			hard := pressureOn(pressure.MemoryAvailable, pressure.Fraction(.5), 0, 100)
+			r.Sample(s, &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{hard}})
 		}},
 		{"of the first sample only what is not there is logged, and nothing that no threshold asks for", func(r *rig) {
 			s := sampleOf(start)
@@ -362,6 +578,7 @@ func nodeStories() []story {
 			for range 3 {
 				r.Woken(pressure.WakeNode)
 			}
+			r.Woken(pressure.WakeKubepods)
 			r.show()
 			r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Err: errors.New("it has gone")})
 		}},
@@ -389,7 +606,7 @@ func ownStories() []story {
 			r.InForce(nil, true)
 		}},
 		{"each failure is counted, and logged every half minute", func(r *rig) {
-			for _, what := range []string{record.FailedWatch, taint.Failure, record.FailedState, "Usage", record.FailedHost} {
+			for _, what := range []string{record.FailedWatch, taint.Failure, record.FailedState, "Usage", "Disk", "Images", record.FailedHost} {
 				for range 3 {
 					r.Failed(what, errors.New("planted"))
 				}
