@@ -134,7 +134,7 @@ test: ## Unit tests, the chart, parity with the kubelet, black-box cases (no roo
 test-unit: test-runner
 	$(FAST_TMP) $(GOTEST) -short $(filter-out $(RACE),$(shell go list ./...))
 test-tools: test-runner
-	cd test && $(GOTEST) ./bench/... ./cgroup2/... ./demo/... ./gendoc/... ./internal/... ./stages/... && cd cluster && $(GOTEST) -short ./...
+	cd test && $(GOTEST) ./bench/... ./cgroup2/... ./demo/... ./gendoc/... ./internal/... ./stages/... && cd cluster && $(GOTEST) .
 test-race: needs-gcc test-runner
 	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -short $(RACE)
 test-race-loop: needs-gcc test-runner
@@ -164,14 +164,14 @@ test-release: needs-root ## The images, both architectures, the chart on a serve
 	$(STAGES) --record test-release verify-lint-all verify-vuln test-image test-arm64 test-chart-server test-alerts test-helm krew
 
 .PHONY: test-long
-test-long: ## The unit tests with all their random inputs and the race detector, 100,000 states of parity, the test cluster
-	$(STAGES) --record test-long test-race-all test-race-again parity test-parity-all test-cluster
+test-long: ## The unit tests with all their random inputs and the race detector, 100,000 states of parity
+	$(STAGES) --record test-long test-race-all test-race-again parity test-parity-all
 
 .PHONY: nightly
 nightly: needs-root ## All of these, cgroup v2, fuzzers, half an hour of soak, short benchmarks (root; hours)
 	$(STAGES) --record nightly e2e-all test-faults test-release test-long test-cgroup2 e2e-cgroup2 fuzz-long soak bench-short
 
-.PHONY: e2e-every test-faults-every test-parity-all test-image test-chart-server test-alerts test-helm test-race-all test-race-again test-cluster fuzz-long bench-short
+.PHONY: e2e-every test-faults-every test-parity-all test-image test-chart-server test-alerts test-helm test-race-all test-race-again fuzz-long bench-short
 e2e-every:
 	EVICTD_PATIENCE=5 RUN=. $(MAKE) e2e
 test-faults-every: needs-gcc test-runner cluster-build
@@ -192,8 +192,6 @@ test-race-again: needs-gcc test-runner
 	CGO_ENABLED=1 $(GOTEST) -race -count=3 ./internal/acting ./internal/execute ./internal/nodepods ./internal/taint
 test-parity-all: test-runner
 	cd test/parity && $(GOTEST) ./...
-test-cluster: test-runner cluster-build
-	cd test/cluster && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
 fuzz-long:
 	FUZZTIME=5m $(MAKE) fuzz
 bench-short:

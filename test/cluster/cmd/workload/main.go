@@ -28,11 +28,6 @@ import (
 	"time"
 )
 
-const (
-	exitFault = 1
-	exitUsage = 2
-)
-
 // settings are the flags.
 type settings struct {
 	memory       size
@@ -41,7 +36,6 @@ type settings struct {
 	memoryFile   string
 	startDelay   time.Duration
 	startFile    string
-	termDelay    time.Duration
 	termFile     string
 	writePath    string
 	writeBytes   size
@@ -64,35 +58,22 @@ type settings struct {
 }
 
 func main() {
-	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+	chosen := parse()
+	if err := run(chosen, journal{out: os.Stdout, file: chosen.logFile}); err != nil {
+		fmt.Fprintln(os.Stderr, "workload:", err)
+		os.Exit(1)
+	}
 }
 
-func command(arguments []string, out, complaints io.Writer) int {
-	chosen, err := parse(arguments, complaints)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		return exitUsage
-	}
-	if err := run(chosen, journal{out: out, file: chosen.logFile}); err != nil {
-		_, _ = fmt.Fprintln(complaints, "workload:", err)
-		return exitFault
-	}
-	return 0
-}
-
-func parse(arguments []string, complaints io.Writer) (settings, error) {
-	var chosen settings
-	flags := flag.NewFlagSet("workload", flag.ContinueOnError)
-	flags.SetOutput(complaints)
+// parse ends the program on wrong usage.
+func parse() (chosen settings) {
+	flags := flag.CommandLine
 	flags.Var(&chosen.memory, "memory", "anonymous memory to hold, such as 200Mi")
 	flags.Var(&chosen.memoryFirst, "memory-first", "how much of it to take at once, whatever the rate")
 	flags.Var(&chosen.memoryRate, "memory-rate", "memory to take each second; 0 is all at once")
 	flags.StringVar(&chosen.memoryFile, "memory-file", "", "file to wait for before the memory beyond --memory-first is taken")
 	flags.DurationVar(&chosen.startDelay, "start-delay", 0, "time to wait before anything is taken or written")
 	flags.StringVar(&chosen.startFile, "start-file", "", "file to wait for before anything is taken or written")
-	flags.DurationVar(&chosen.termDelay, "term-delay", 0, "time to go on after SIGTERM")
 	flags.StringVar(&chosen.termFile, "term-file", "", "file to wait for after SIGTERM, until which it goes on")
 	flags.StringVar(&chosen.writePath, "write", "", "file to write; with --files, what their names begin with")
 	flags.Var(&chosen.writeBytes, "write-bytes", "bytes to write in all, such as 1Gi")
@@ -112,14 +93,12 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.DurationVar(&chosen.prestopSleep, "prestop-sleep", 0, "only sleep that long, as a preStop hook")
 	flags.StringVar(&chosen.prestopFile, "prestop-file", "", "only wait for that file, as a preStop hook")
 	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output; $NAME in it is that variable")
-	if err := flags.Parse(arguments); err != nil {
-		return chosen, err
+	flag.Parse()
+	if flag.NArg() > 0 || chosen.files < 1 || chosen.memoryFirst > chosen.memory {
+		fmt.Fprintln(os.Stderr, "workload: takes flags only, at least one file and no more memory first than in all")
+		os.Exit(2) //nolint:mnd // as flag.Parse does
 	}
-	if flags.NArg() > 0 || chosen.files < 1 || chosen.spins < 0 || chosen.forks < 0 || chosen.memoryFirst > chosen.memory {
-		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file, no negative number of spins or forks and no more memory first than in all")
-		return chosen, errors.New("wrong usage")
-	}
-	return chosen, nil
+	return chosen
 }
 
 func run(chosen settings, log journal) error {
@@ -152,7 +131,6 @@ func run(chosen settings, log journal) error {
 			if err := log.note("term"); err != nil {
 				return err
 			}
-			sleep(chosen.termDelay)
 			if err := awaitFile(chosen.termFile); err != nil {
 				return err
 			}
