@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,9 +8,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// ErrNotBuilt says that build.sh has not run for this directory of binaries.
-var ErrNotBuilt = errors.New("not built: run 'make cluster-build', or for a node 'make node-build'")
 
 // binaries are the programs that build.sh builds for a control plane, and with node those of a node too.
 func binaries(node bool) []string {
@@ -26,7 +22,7 @@ func binaries(node bool) []string {
 func checkBuilt(binDir string, node bool) error {
 	missing := slices.DeleteFunc(binaries(node), func(name string) bool { return isFile(filepath.Join(binDir, name)) })
 	if len(missing) > 0 {
-		return fmt.Errorf("looking for %s in %s: %w", strings.Join(missing, ", "), binDir, ErrNotBuilt)
+		return fmt.Errorf("looking for %s in %s: not built: run 'make cluster-build', or for a node 'make node-build'", strings.Join(missing, ", "), binDir)
 	}
 	return nil
 }
@@ -34,6 +30,16 @@ func checkBuilt(binDir string, node bool) error {
 func isFile(path string) bool {
 	info, err := os.Stat(path) //nolint:gosec // looks, and reads nothing
 	return err == nil && info.Mode().IsRegular()
+}
+
+// findProgram looks for a program of a Debian package, also in the directories that a user's PATH often lacks.
+func findProgram(name, of string) (string, error) {
+	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/sbin") {
+		if path := filepath.Join(dir, name); isFile(path) {
+			return filepath.Abs(path)
+		}
+	}
+	return "", fmt.Errorf("%s is not installed; on Debian: apt-get install %s", name, of)
 }
 
 // say writes one sentence of progress. A writer that fails must not fail the cluster.

@@ -8,12 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/moby/sys/mountinfo"
-	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 )
 
@@ -21,8 +19,6 @@ const (
 	readyTimeout = 2 * time.Minute  // for one component on a machine that is busy compiling
 	stopGrace    = 20 * time.Second // for one component to end by itself
 	stopTimeout  = 2 * time.Minute
-	// quitGrace is short: what the processes could still save is deleted next.
-	quitGrace = 2 * time.Second
 )
 
 // Cluster is a running cluster. It lives as long as the program that started it: the kernel ends its processes
@@ -32,6 +28,7 @@ type Cluster struct {
 	made       bool // the directory was made by the start
 	options    Options
 	wait       time.Duration // for one component to be ready
+	network    string        // the first three numbers of the addresses of its services
 	rest       *rest.Config
 	components []*component // in the order of their start
 	starter    *thread      // of the processes outside of the node
@@ -169,11 +166,11 @@ func (c *Cluster) start(ctx context.Context) error {
 			return fmt.Errorf("making folder %s: %w", name, err)
 		}
 	}
-	at, err := chooseEndpoints(ctx, c.options.Node)
-	if err != nil {
+	var err error
+	if c.network, err = freeNetwork(ctx, c.apiPort()); err != nil {
 		return err
 	}
-	if err = c.writeIdentities(at); err != nil {
+	if err = c.writeIdentities(); err != nil {
 		return err
 	}
 	if c.options.Node {
@@ -181,10 +178,10 @@ func (c *Cluster) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.startControlPlane(ctx, at, c.options); err != nil || !c.options.Node {
+	if err := c.startControlPlane(ctx, c.options); err != nil || !c.options.Node {
 		return err
 	}
-	return c.startNode(ctx, at)
+	return c.startNode(ctx)
 }
 
 // Stop ends every process of the cluster, its containers included, removes its mounts,
@@ -193,37 +190,40 @@ func (c *Cluster) start(ctx context.Context) error {
 func (c *Cluster) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	if err := c.endContainers(ctx); err != nil {
-		return err
+	// The kernel ends the processes with their threads: what they could still save is deleted next.
+	threads := []**thread{&c.starter}
+	if c.node != nil {
+		threads = append(threads, &c.node.inside)
 	}
-	failures := make([]error, len(c.components))
-	var group sync.WaitGroup
-	for i, each := range c.components {
-		group.Go(func() { failures[i] = each.process.Load().stop(ctx, quitGrace) })
+	for _, each := range threads {
+		if err := (*each).end(ctx); err != nil {
+			return fmt.Errorf("ending a thread of the processes: %w", err)
+		}
+		*each = nil
 	}
-	group.Wait()
-	if err := errors.Join(failures...); err != nil {
-		return err
+	err := poll(ctx, func(context.Context) (bool, error) {
+		return !slices.ContainsFunc(c.components, func(one *component) bool { return one.process.Load().running() }), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the processes to end: %w", err)
 	}
 	if err := c.node.leave(ctx, c.options); err != nil {
 		return err
 	}
 	c.node = nil
-	if c.starter != nil {
-		if err := c.starter.end(ctx); err != nil {
-			return fmt.Errorf("ending the thread of the processes: %w", err)
-		}
-		c.starter = nil
-	}
 	return c.removeFiles()
 }
 
 // removeFiles deletes the directory's contents, which the start found empty.
 func (c *Cluster) removeFiles() error {
-	// There is no mount as long as the node's namespace was private. If there were one, deleting the directory
-	// would delete the mounted files.
-	if err := unmountBelow(c.dir); err != nil {
-		return err
+	// The mounts have gone with the node's namespace. If there were one, deleting the directory would delete the
+	// mounted files.
+	below, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return !strings.HasPrefix(m.Mountpoint, c.dir+"/"), false })
+	if err != nil {
+		return fmt.Errorf("reading the mounts: %w", err)
+	}
+	if len(below) > 0 {
+		return fmt.Errorf("deleting %s: %s is a mount", c.dir, below[0].Mountpoint)
 	}
 	entries, err := os.ReadDir(c.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -236,22 +236,6 @@ func (c *Cluster) removeFiles() error {
 	}
 	if c.made {
 		return os.RemoveAll(c.dir)
-	}
-	return nil
-}
-
-// unmountBelow detaches every mount below dir that this program sees.
-func unmountBelow(dir string) error {
-	below, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return !strings.HasPrefix(m.Mountpoint, dir+"/"), false
-	})
-	if err != nil {
-		return fmt.Errorf("reading the mounts: %w", err)
-	}
-	for _, each := range slices.Backward(below) {
-		if err := unix.Unmount(each.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-			return fmt.Errorf("unmounting %s: %w", each.Mountpoint, err)
-		}
 	}
 	return nil
 }

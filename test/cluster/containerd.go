@@ -58,7 +58,7 @@ SystemdCgroup = false
 const cniConfig = `{"cniVersion": "1.0.0", "name": "host-network-only", "plugins": [{"type": "loopback"}]}`
 
 func (c *Cluster) containerd() (*component, error) {
-	runc, err := findRunc()
+	runc, err := findProgram("runc", "runc")
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,11 @@ func (c *Cluster) containerd() (*component, error) {
 		}
 	}
 	return &component{
-		name: containerdName, inNode: true, probe: probeCtr,
+		name: containerdName, inNode: true,
+		probe: func(ctx context.Context) error {
+			_, err := c.ctr(ctx, "version") // it listens on a socket in the node only
+			return err
+		},
 		arguments: []string{"--config", c.path("config", "containerd.toml")},
 	}, nil
 }

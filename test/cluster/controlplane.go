@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,52 +36,25 @@ rules:
 - level: Metadata
 `
 
-// endpoints are the addresses of one cluster, chosen when it starts.
-type endpoints struct {
-	apiserver  string // the API server's address
-	apiPort    int
-	services   string // the network of the services' addresses
-	serviceIP  string // the address of the service "kubernetes"
-	etcdClient int
-	etcdPeer   int
-	controller int
-	scheduler  int
-	kubelet    int
-	kubeletz   int // the kubelet's health
+// address is that of all servers of the cluster.
+func (c *Cluster) address() string { return c.network + ".1" }
+
+func (c *Cluster) apiPort() int {
+	if c.options.Node {
+		return httpsPort
+	}
+	return apiserverPort
 }
 
-func (e endpoints) server() string {
-	return "https://" + e.apiserver + ":" + strconv.Itoa(e.apiPort)
+// url returns that of a server of the cluster.
+func (c *Cluster) url(scheme string, port int) string {
+	return scheme + "://" + net.JoinHostPort(c.address(), strconv.Itoa(port))
 }
 
-func (e endpoints) etcd() string {
-	return "http://" + loopback + ":" + strconv.Itoa(e.etcdClient)
-}
-
-func chooseEndpoints(ctx context.Context, node bool) (endpoints, error) {
-	var chosen endpoints
-	wanted := []*int{
-		&chosen.apiPort, &chosen.etcdClient, &chosen.etcdPeer,
-		&chosen.controller, &chosen.scheduler, &chosen.kubelet, &chosen.kubeletz,
-	}
-	ports, err := freePorts(ctx, loopback, len(wanted))
-	if err != nil {
-		return chosen, err
-	}
-	for i, port := range ports {
-		*wanted[i] = port
-	}
-	if !node {
-		chosen.apiserver, chosen.services, chosen.serviceIP = loopback, "127.96.0.0/24", "127.96.0.1"
-		return chosen, nil
-	}
-	chosen.services, chosen.serviceIP, err = freeServiceNetwork(ctx)
-	chosen.apiserver, chosen.apiPort = chosen.serviceIP, httpsPort
-	return chosen, err
-}
+func (c *Cluster) server() string { return c.url("https", c.apiPort()) }
 
 // writeIdentities makes every key, certificate and kubeconfig of the cluster.
-func (c *Cluster) writeIdentities(at endpoints) error {
+func (c *Cluster) writeIdentities() error {
 	pki := c.path("pki")
 	ca, err := NewAuthority(pki)
 	if err != nil {
@@ -90,10 +64,10 @@ func (c *Cluster) writeIdentities(at endpoints) error {
 	// trusts the cluster's authority can verify the kubelet, too.
 	identities := map[string]Identity{
 		apiserverHost: {User: "kube-apiserver", Hosts: []string{
-			at.apiserver, at.serviceIP, loopback, "localhost",
+			c.address(), loopback, "localhost",
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}},
-		localHost:      {User: "localhost", Hosts: []string{loopback, "localhost", NodeName}},
+		localHost:      {User: "localhost", Hosts: []string{c.address(), NodeName}},
 		adminUser:      {User: "admin", Groups: []string{privilegedGroup}},
 		kubeletClient:  {User: "kube-apiserver-kubelet-client", Groups: []string{privilegedGroup}},
 		kubeletUser:    {User: "system:node:" + NodeName, Groups: []string{"system:nodes"}},
@@ -109,36 +83,36 @@ func (c *Cluster) writeIdentities(at endpoints) error {
 		return err
 	}
 	for _, name := range []string{kubeletUser, controllerUser, schedulerUser} {
-		if err := writeKubeconfig(c.path("config", name+".kubeconfig"), at.server(), pki, name); err != nil {
+		if err := writeKubeconfig(c.path("config", name+".kubeconfig"), c.server(), pki, name); err != nil {
 			return err
 		}
 	}
-	return writeKubeconfig(c.Kubeconfig(), at.server(), pki, adminUser)
+	return writeKubeconfig(c.Kubeconfig(), c.server(), pki, adminUser)
 }
 
-func (c *Cluster) etcd(at endpoints) *component {
-	peer := "http://" + loopback + ":" + strconv.Itoa(at.etcdPeer)
-	return &component{name: "etcd", probe: at.etcd() + "/health", arguments: []string{
+func (c *Cluster) etcd() *component {
+	client, peer := c.url("http", etcdPort), c.url("http", etcdPeerPort)
+	return &component{name: "etcd", probe: c.answers(client + "/health"), arguments: []string{
 		"--name=evictd", "--data-dir=" + c.path("etcd"),
-		"--listen-client-urls=" + at.etcd(), "--advertise-client-urls=" + at.etcd(),
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=evictd=" + peer,
 		// A power failure may lose data that is discarded anyway.
 		"--unsafe-no-fsync", "--log-level=warn",
 	}}
 }
 
-func (c *Cluster) apiserver(at endpoints, options Options) (*component, error) {
+func (c *Cluster) apiserver(options Options) (*component, error) {
 	policy := c.path("config", "audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(cmp.Or(options.AuditPolicy, auditPolicy)), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
 	pki := func(name string) string { return c.path("pki", name) }
-	return &component{name: "kube-apiserver", probe: at.server() + "/readyz", arguments: []string{
-		"--etcd-servers=" + at.etcd(),
-		"--bind-address=" + at.apiserver, "--secure-port=" + strconv.Itoa(at.apiPort), "--advertise-address=" + at.apiserver,
+	return &component{name: "kube-apiserver", probe: c.answers(c.server() + "/readyz"), arguments: []string{
+		"--etcd-servers=" + c.url("http", etcdPort),
+		"--bind-address=" + c.address(), "--secure-port=" + strconv.Itoa(c.apiPort()), "--advertise-address=" + c.address(),
 		// Endpoints must not be loopback addresses, and no traffic is routed to them here.
 		"--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range=" + at.services,
+		"--service-cluster-ip-range=" + c.network + ".0/24",
 		"--tls-cert-file=" + pki(apiserverHost+".crt"), "--tls-private-key-file=" + pki(apiserverHost+".key"),
 		"--client-ca-file=" + pki("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
@@ -151,10 +125,10 @@ func (c *Cluster) apiserver(at endpoints, options Options) (*component, error) {
 	}}, nil
 }
 
-func (c *Cluster) controllerManager(at endpoints) *component {
+func (c *Cluster) controllerManager() *component {
 	return &component{
-		name: "kube-controller-manager", probe: "https://" + loopback + ":" + strconv.Itoa(at.controller) + "/healthz",
-		arguments: append(c.behindLoopback(controllerUser, at.controller),
+		name: "kube-controller-manager", probe: c.answers(c.url("https", controllerPort) + "/healthz"),
+		arguments: append(c.behindLoopback(controllerUser, controllerPort),
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file="+c.path("pki", "service-accounts.key"),
 			"--root-ca-file="+c.path("pki", "ca.crt"),
@@ -166,10 +140,10 @@ func (c *Cluster) controllerManager(at endpoints) *component {
 	}
 }
 
-func (c *Cluster) scheduler(at endpoints) *component {
+func (c *Cluster) scheduler() *component {
 	return &component{
-		name: "kube-scheduler", probe: "https://" + loopback + ":" + strconv.Itoa(at.scheduler) + "/healthz",
-		arguments: c.behindLoopback(schedulerUser, at.scheduler),
+		name: "kube-scheduler", probe: c.answers(c.url("https", schedulerPort) + "/healthz"),
+		arguments: c.behindLoopback(schedulerUser, schedulerPort),
 	}
 }
 
@@ -177,18 +151,18 @@ func (c *Cluster) scheduler(at endpoints) *component {
 func (c *Cluster) behindLoopback(user string, port int) []string {
 	return []string{
 		"--kubeconfig=" + c.path("config", user+".kubeconfig"), "--leader-elect=false",
-		"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(port),
+		"--bind-address=" + c.address(), "--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=" + c.path("pki", localHost+".crt"), "--tls-private-key-file=" + c.path("pki", localHost+".key"),
 	}
 }
 
-func (c *Cluster) startControlPlane(ctx context.Context, at endpoints, options Options) error {
-	apiserver, err := c.apiserver(at, options)
+func (c *Cluster) startControlPlane(ctx context.Context, options Options) error {
+	apiserver, err := c.apiserver(options)
 	if err != nil {
 		return err
 	}
 	// The controller manager exits when the API server is not ready yet.
-	for _, each := range []*component{c.etcd(at), apiserver, c.controllerManager(at)} {
+	for _, each := range []*component{c.etcd(), apiserver, c.controllerManager()} {
 		if err = c.startComponent(ctx, each); err != nil {
 			return err
 		}

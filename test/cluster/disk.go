@@ -23,9 +23,6 @@ type Disk struct {
 	Images int64
 }
 
-// ErrNoMkfs says that mkfs.ext4 is not installed.
-var ErrNoMkfs = errors.New("mkfs.ext4 is not installed; on Debian: apt-get install e2fsprogs")
-
 // The directories that may be on their own filesystems, in the cluster's directory, and the path
 // of a filesystem's file.
 const nodeFolder = "node"
@@ -33,8 +30,6 @@ const nodeFolder = "node"
 func containerdFolder() string { return filepath.Join(nodeFolder, "containerd") }
 
 func diskImage(folder string) string { return filepath.Base(folder) + ".ext4" }
-
-func findMkfs() (string, error) { return findProgram("mkfs.ext4", ErrNoMkfs) }
 
 // makeDisks creates the filesystems of the options.
 func (c *Cluster) makeDisks(ctx context.Context, disk *Disk) error {
@@ -49,7 +44,7 @@ func (c *Cluster) makeDisks(ctx context.Context, disk *Disk) error {
 
 // makeDisk creates a directory's filesystem, in a sparse file of its size.
 func (c *Cluster) makeDisk(ctx context.Context, folder string, size, inodes int64) error {
-	mkfs, err := findMkfs()
+	mkfs, err := findProgram("mkfs.ext4", "e2fsprogs")
 	if err != nil {
 		return err
 	}
@@ -65,27 +60,11 @@ func (c *Cluster) makeDisk(ctx context.Context, folder string, size, inodes int6
 	if inodes > 0 {
 		arguments = append(arguments, "-N", strconv.FormatInt(inodes, 10))
 	}
-	output, err := exec.CommandContext(ctx, mkfs, append(arguments, image.Name())...).CombinedOutput() //nolint:gosec // findMkfs found it
+	output, err := exec.CommandContext(ctx, mkfs, append(arguments, image.Name())...).CombinedOutput() //nolint:gosec // it was found above
 	if err != nil {
 		return fmt.Errorf("making the node's disk: %w: %s", err, lastLines(string(output), 5))
 	}
 	c.node.disks = append(c.node.disks, folder)
-	return nil
-}
-
-func mountDisk(image, target string) error {
-	if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // pods of any user look into it
-		return fmt.Errorf("making a folder of the node: %w", err)
-	}
-	mount, err := findProgram("mount", errors.New("mount is not installed"))
-	if err != nil {
-		return err
-	}
-	// It writes nothing to /run/mount, which is also the machine's.
-	output, err := exec.Command(mount, "-n", "-t", "ext4", "-o", "loop", image, target).CombinedOutput() //nolint:gosec,noctx // constants; it does not wait for anything
-	if err != nil {
-		return fmt.Errorf("mounting the node's disk: %w: %s", err, lastLines(string(output), 5))
-	}
 	return nil
 }
 

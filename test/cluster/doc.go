@@ -4,7 +4,7 @@
 //
 // build.sh compiles them from their Go modules, [Start] runs them below one directory,
 // [Cluster.Stop] leaves nothing of them behind. The processes end with the program
-// that started them; what is left of a node whose program was killed goes at the start of the next one.
+// that started them; the cgroups of a node whose program was killed go at the start of the next one.
 //
 //	c, err := cluster.Start(ctx, cluster.Options{Dir: t.TempDir(), BinDir: binDir})
 //	if err != nil { … }

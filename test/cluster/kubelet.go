@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func (c *Cluster) kubelet(at endpoints, options Options) (*component, error) {
-	config := c.kubeletConfig(at)
+func (c *Cluster) kubelet(options Options) (*component, error) {
+	config := c.kubeletConfig()
 	maps.Copy(config, options.Kubelet)
 	content, err := yaml.Marshal(config)
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *Cluster) kubelet(at endpoints, options Options) (*component, error) {
 		return nil, fmt.Errorf("writing the kubelet's configuration: %w", err)
 	}
 	return &component{
-		name: kubeletName, inNode: true, probe: fmt.Sprintf("http://%s:%d/healthz", loopback, at.kubeletz),
+		name: kubeletName, inNode: true, probe: c.answers(c.url("http", kubeletzPort) + "/healthz"),
 		arguments: []string{
 			"--config=" + file, "--kubeconfig=" + c.path("config", kubeletUser+".kubeconfig"),
 			"--root-dir=" + kubeletRoot, "--hostname-override=" + NodeName,
@@ -68,11 +68,11 @@ func (c *Cluster) SetKubelet(ctx context.Context, fields map[string]any) error {
 	return c.StartProcess(ctx, kubeletName)
 }
 
-func (c *Cluster) kubeletConfig(at endpoints) map[string]any {
+func (c *Cluster) kubeletConfig() map[string]any {
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1",
 		"kind":       "KubeletConfiguration",
-		"address":    loopback, "port": at.kubelet, "healthzBindAddress": loopback, "healthzPort": at.kubeletz,
+		"address":    c.address(), "port": kubeletPort, "healthzBindAddress": c.address(), "healthzPort": kubeletzPort,
 		"tlsCertFile": c.path("pki", localHost+".crt"), "tlsPrivateKeyFile": c.path("pki", localHost+".key"),
 		"authentication": map[string]any{
 			"anonymous": map[string]any{"enabled": false},
@@ -105,7 +105,7 @@ func (c *Cluster) join(ctx context.Context) error {
 	err = pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
 		node, missing := client.CoreV1().Nodes().Get(ctx, NodeName, metav1.GetOptions{})
 		if last = missing; last == nil {
-			last = admit(ctx, client, node)
+			last = c.admit(ctx, client, node)
 		}
 		return last == nil, nil
 	})
@@ -119,9 +119,9 @@ func (c *Cluster) join(ctx context.Context) error {
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
 // admit takes the next step towards a node that accepts pods, and returns what is missing.
-func admit(ctx context.Context, client kubernetes.Interface, node *corev1.Node) error {
+func (c *Cluster) admit(ctx context.Context, client kubernetes.Interface, node *corev1.Node) error {
 	addresses := []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: loopback},
+		{Type: corev1.NodeInternalIP, Address: c.address()},
 		{Type: corev1.NodeHostName, Address: node.Name},
 	}
 	if len(node.Status.Addresses) != len(addresses) {

@@ -1,8 +1,9 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ const (
 )
 
 // The paths of a standard node. Inside the node's mount namespace the cluster's own
-// directories are there.
+// directories are there: node.sh.
 const (
 	kubeletRoot      = "/var/lib/kubelet"
 	containerdRoot   = "/var/lib/containerd"
@@ -25,34 +26,23 @@ const (
 	containerdSocket = containerdState + "/containerd.sock"
 )
 
-// nodeLock is locked while a node runs on the machine: two would restore each other's kernel settings. It has what
-// these were before, so that the next start restores them after a crash.
+// nodeLock is locked while a node runs on the machine: the next would take its cgroups for what a killed one has left.
 const nodeLock = "/run/evictd-node.lock"
 
 // machine is what a node changes on its machine.
 type machine struct {
 	lock    *os.File
-	sysctls map[string]string // their values before the kubelet
-	enabled []string          // cgroup controllers that were switched on
-	cgroup  string            // absolute, in every hierarchy
-	disks   []string          // directories on their own filesystems, the outer one first
-	inside  *thread           // in the node's mount namespace, which exists at least as long; nil before
+	control string   // the file of cgroup controllers that were switched on
+	enabled []string // these
+	cgroup  string   // absolute, in every hierarchy
+	disks   []string // directories on their own filesystems, the outer one first
+	inside  *thread  // in the node's namespaces, which exist at least as long; nil before
 }
 
-func (c *Cluster) nodeBinds() []bind {
-	return []bind{
-		{source: c.path(nodeFolder, "kubelet"), target: kubeletRoot},
-		{source: c.path(containerdFolder()), target: containerdRoot},
-		{source: c.path(nodeFolder, "run-containerd"), target: containerdState},
-		{source: c.path(nodeFolder, "log-pods"), target: "/var/log/pods"},
-		{source: c.path(nodeFolder, "log-containers"), target: "/var/log/containers"},
-	}
-}
-
-// takeMachine removes what a crashed node has left on the machine, and creates the cgroups in which every process
-// of the cluster is started. Its error leaves nothing behind that the next start would not find.
+// takeMachine removes what a killed node has left on the machine, and creates the cgroup of the pods. Its error
+// leaves nothing behind that the next start would not find.
 func takeMachine(ctx context.Context, options Options) (*machine, error) {
-	if _, err := findRunc(); err != nil {
+	if _, err := findProgram("runc", "runc"); err != nil {
 		return nil, err
 	}
 	if err := checkFilesystem(options.Dir); err != nil {
@@ -62,21 +52,13 @@ func takeMachine(ctx context.Context, options Options) (*machine, error) {
 	if err := m.takeLock(); err != nil {
 		return nil, err
 	}
-	if err := removeLeftovers(ctx, options); err != nil {
+	if err := removeLeftovers(ctx); err != nil {
 		return m, err
 	}
-	missing, err := controllersToEnable()
-	if err != nil {
-		return m, err
-	}
-	if err := switchControllers("+", missing); err != nil {
-		return m, err
-	}
-	m.enabled = missing
-	return m, makeCgroups(m.cgroup)
+	return m, m.makeCgroup()
 }
 
-// takeLock takes the machine, and keeps the kernel's settings in the file of the lock.
+// takeLock takes the machine.
 func (m *machine) takeLock() (err error) {
 	if m.lock, err = os.OpenFile(nodeLock, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return fmt.Errorf("locking the machine: %w", err)
@@ -87,27 +69,7 @@ func (m *machine) takeLock() (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("locking the machine: %w", err), m.lock.Close())
 	}
-	if m.sysctls, err = sysctlsBefore(); err != nil {
-		return errors.Join(err, m.lock.Close())
-	}
-	content, err := json.Marshal(m.sysctls)
-	if err == nil {
-		_, err = m.lock.WriteAt(content, 0)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("recording the kernel's settings: %w", err), m.lock.Close())
-	}
 	return nil
-}
-
-// removeLeftovers ends what a node has left in its cgroups when its program was killed.
-func removeLeftovers(ctx context.Context, options Options) error {
-	roots, err := nodeCgroups()
-	for _, root := range roots {
-		say(options.Log, "Removing what an earlier node left in cgroup %s.", root)
-		err = errors.Join(err, emptyCgroups(ctx, root, nil), RemoveCgroups(ctx, root))
-	}
-	return err
 }
 
 // leave undoes what the node has changed, after its processes have ended.
@@ -115,24 +77,15 @@ func (m *machine) leave(ctx context.Context, options Options) error {
 	if m == nil {
 		return nil
 	}
-	if m.inside != nil {
-		if err := m.inside.end(ctx); err != nil {
-			return fmt.Errorf("leaving the node's mount namespace: %w", err)
-		}
-		m.inside = nil
-	}
 	if err := RemoveCgroups(ctx, m.cgroup); err != nil {
 		return err
 	}
-	if err := switchControllers("-", m.enabled); err != nil {
+	if err := m.switchControllers("-"); err != nil {
 		// Other processes rely on them by now.
 		say(options.Log, "Leaving cgroup controllers on: %v.", err)
 	}
 	m.enabled = nil
-	if err := restoreSysctls(m.sysctls); err != nil {
-		return err
-	}
-	return errors.Join(m.lock.Truncate(0), m.lock.Close())
+	return m.lock.Close()
 }
 
 // checkFilesystem rejects a directory in which containerd could not unpack an image: its
@@ -150,16 +103,23 @@ func checkFilesystem(dir string) error {
 
 // startNode runs the scheduler, containerd and the kubelet, and waits until the node accepts
 // pods.
-func (c *Cluster) startNode(ctx context.Context, at endpoints) error {
+func (c *Cluster) startNode(ctx context.Context) error {
 	if err := c.makeDisks(ctx, c.options.Disk); err != nil {
 		return err
 	}
-	if err := c.startComponent(ctx, c.scheduler(at)); err != nil {
+	if err := c.startComponent(ctx, c.scheduler()); err != nil {
 		return err
 	}
-	var err error
-	if c.node.inside, err = newThread(c.enterNode); err != nil {
+	first, err := c.first()
+	if err != nil {
+		return err
+	}
+	c.node.inside, err = newThread(func() error { return unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWPID) })
+	if err != nil {
 		c.node.inside = nil
+		return fmt.Errorf("making the node's namespaces: %w", err)
+	}
+	if err = c.startComponent(ctx, first); err != nil {
 		return err
 	}
 	containerd, err := c.containerd()
@@ -172,7 +132,7 @@ func (c *Cluster) startNode(ctx context.Context, at endpoints) error {
 	if err = c.importPause(ctx, c.options.BinDir); err != nil {
 		return err
 	}
-	kubelet, err := c.kubelet(at, c.options)
+	kubelet, err := c.kubelet(c.options)
 	if err != nil {
 		return err
 	}
@@ -182,25 +142,26 @@ func (c *Cluster) startNode(ctx context.Context, at endpoints) error {
 	return c.join(ctx)
 }
 
-// endContainers ends the kubelet, then the containers and their shims. None of
-// them reacts to the end of another, and containerd still reaps its own children. The cluster's own processes
-// end after that.
-func (c *Cluster) endContainers(ctx context.Context) error {
-	if c.node == nil {
-		return nil
+//go:embed node.sh
+var firstProcess string
+
+// first is the first process in the node's namespaces, with which all others there end. It is ready when it has made
+// the machine look like a standard node.
+func (c *Cluster) first() (*component, error) {
+	pids, err := os.ReadFile("/proc/sys/kernel/pid_max")
+	if err != nil {
+		return nil, fmt.Errorf("reading how many processes there may be: %w", err)
 	}
-	var own []int
-	for _, each := range c.components {
-		process := each.process.Load()
-		if each.name == kubeletName {
-			if err := process.stop(ctx, quitGrace); err != nil {
-				return err
+	const name = "node.sh"
+	return &component{
+		name: name, program: "/bin/sh", inNode: true,
+		arguments: append([]string{"-c", firstProcess, name, c.dir, string(bytes.TrimSpace(pids))}, c.node.disks...),
+		probe: func(context.Context) error {
+			said, err := os.ReadFile(c.LogFile(name))
+			if err == nil && !bytes.HasSuffix(said, []byte("ready\n")) {
+				err = errors.New("it has not made its mounts yet")
 			}
-		}
-		if process.running() {
-			own = append(own, process.Pid)
-		}
-	}
-	say(c.options.Log, "Ending the containers.")
-	return emptyCgroups(ctx, c.node.cgroup, own)
+			return err
+		},
+	}, nil
 }

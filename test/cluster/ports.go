@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -18,59 +17,46 @@ const (
 	portCount = 12000
 )
 
-// freePorts finds different ports without a listener. Another program may take one before
-// its process does; that process then logs the error.
-func freePorts(ctx context.Context, address string, count int) ([]int, error) {
-	ports := make([]int, 0, count)
-	for _, offset := range rand.Perm(portCount) { //nolint:gosec // only so that two starts at once seldom meet
-		if len(ports) == count {
-			break
-		}
-		// All are held until the last is found; otherwise two concurrent searches would find
-		// the same.
-		listener, err := listen(ctx, address, firstPort+offset)
-		if err != nil {
-			continue // it is in use
-		}
-		defer listener.Close() //nolint:errcheck // nothing was sent
-		ports = append(ports, firstPort+offset)
-	}
-	if len(ports) < count {
-		return nil, fmt.Errorf("looking for free ports: %d of %d from %d on are free, want %d", len(ports), portCount, firstPort, count)
-	}
-	return ports, nil
-}
-
 // FreeAddress returns a loopback address, with its port, that has no listener. It is below
 // the kernel's ephemeral ports, so that it stays free until its process listens, or, after a
 // pause, listens again. Two concurrent callers may, very seldom, get the same address.
-func FreeAddress(ctx context.Context) (string, error) {
-	ports, err := freePorts(ctx, loopback, 1)
-	if err != nil {
-		return "", err
+func FreeAddress(ctx context.Context) (address string, err error) {
+	for _, offset := range rand.Perm(portCount) { //nolint:gosec // only so that two callers seldom meet
+		listener, inUse := listen(ctx, loopback, firstPort+offset)
+		if inUse == nil {
+			return listener.Addr().String(), listener.Close()
+		}
+		err = inUse
 	}
-	return net.JoinHostPort(loopback, strconv.Itoa(ports[0])), nil
+	return "", fmt.Errorf("looking for a free port from %d on: %w", firstPort, err)
 }
 
-const httpsPort = 443
+// The ports of a cluster, at its own address.
+const (
+	httpsPort      = 443 // what pods use, and root alone may
+	apiserverPort  = 6443
+	etcdPort       = 2379
+	etcdPeerPort   = 2380
+	controllerPort = 10257
+	schedulerPort  = 10259
+	kubeletPort    = 10250
+	kubeletzPort   = 10248
+)
 
-// freeServiceNetwork finds a network of loopback addresses whose first one has port 443
-// free. That one becomes the address of the service "kubernetes": Linux answers on all of
-// 127.0.0.0/8 without setup, so pods on the host's network reach the API server there
-// without kube-proxy.
-func freeServiceNetwork(ctx context.Context) (network, first string, err error) {
-	const candidates = 100
-	offset := rand.IntN(candidates) //nolint:gosec // only so that two starts at once seldom meet
-	for i := range candidates {
-		prefix := fmt.Sprintf("127.96.%d", 100+(offset+i)%candidates)
-		listener, listenErr := listen(ctx, prefix+".1", httpsPort)
-		if listenErr != nil {
-			err = errors.Join(err, listenErr)
-			continue
+// freeNetwork finds a network of loopback addresses whose first one has that port free. That one becomes the address of
+// all servers of the cluster and of the service "kubernetes": Linux answers on all of 127.0.0.0/8 without setup, so
+// pods on the host's network reach the API server there without kube-proxy.
+func freeNetwork(ctx context.Context, port int) (network string, err error) {
+	const networks = 16 * 256
+	for _, one := range rand.Perm(networks) { //nolint:gosec // only so that two starts at once seldom meet
+		network = fmt.Sprintf("127.%d.%d", 96+one/256, one%256)
+		listener, inUse := listen(ctx, network+".1", port)
+		if inUse == nil {
+			return network, listener.Close()
 		}
-		return prefix + ".0/24", prefix + ".1", listener.Close()
+		err = inUse
 	}
-	return "", "", fmt.Errorf("looking for a loopback address with port %d free: %w", httpsPort, err)
+	return "", fmt.Errorf("looking for a loopback address with port %d free: %w", port, err)
 }
 
 func listen(ctx context.Context, address string, port int) (net.Listener, error) {

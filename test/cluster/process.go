@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,10 @@ import (
 type component struct {
 	name      string
 	arguments []string
-	probe     string                  // URL that returns 200 once it is ready, or probeCtr
-	inNode    bool                    // lives in the node's private mount namespace
-	process   atomic.Pointer[process] // nil before its first start
+	probe     func(context.Context) error // returns none once it is ready
+	program   string                      // its path; empty is that of its name in BinDir
+	inNode    bool                        // lives in the node's namespaces
+	process   atomic.Pointer[process]     // nil before its first start
 }
 
 // process is a child of this program.
@@ -78,8 +80,8 @@ func (p *process) stop(ctx context.Context, grace time.Duration) error {
 }
 
 // launch starts a command in its own session, without input and with its output appended to logFile. The
-// kernel ends it with the thread that calls this.
-func launch(path string, arguments, environment []string, logFile string) (*process, error) {
+// kernel sends it the signal when the thread that calls this ends.
+func launch(path string, arguments, environment []string, logFile string, atEnd syscall.Signal) (*process, error) {
 	output, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a path below the caller's folder
 	if err != nil {
 		return nil, fmt.Errorf("opening the log: %w", err)
@@ -90,7 +92,7 @@ func launch(path string, arguments, environment []string, logFile string) (*proc
 	command.Dir = "/"
 	command.Env = environment
 	command.Stdout, command.Stderr = output, output
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: atEnd}
 	if err = command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(path), err)
 	}
@@ -148,8 +150,11 @@ func (t *thread) do(f func() error) error {
 // path is the thread's folder in /proc, for any program.
 func (t *thread) path() string { return fmt.Sprintf("/proc/%d/task/%d", os.Getpid(), t.id) }
 
-// end ends the thread, and returns when its mount namespace has gone unless another process is in it.
+// end ends the thread, and returns when it has left its namespaces. A nil one has ended.
 func (t *thread) end(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
 	close(t.calls)
 	return poll(ctx, func(context.Context) (bool, error) {
 		_, err := os.Stat(t.path())
@@ -180,26 +185,26 @@ func (c *Cluster) startComponent(ctx context.Context, wanted *component) error {
 	return c.awaitReady(ctx, wanted)
 }
 
-// launch starts the component's process, in the node's namespace and cgroup where they apply.
+// launch starts the component's process, in the node's namespaces where they apply.
 func (c *Cluster) launch(wanted *component) error {
 	environment := []string{
 		"PATH=" + c.options.BinDir + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=" + c.dir, "LC_ALL=C.UTF-8",
 	}
-	on := c.starter
+	on, atEnd := c.starter, syscall.SIGKILL
 	if wanted.inNode {
 		on = c.node.inside
+		if wanted.program == "" {
+			atEnd = 0 // it ends with the first process: to package syscall, a parent in another PID namespace has ended
+		}
 	}
 	return on.do(func() error {
-		started, err := launch(filepath.Join(c.options.BinDir, wanted.name), wanted.arguments, environment, c.LogFile(wanted.name))
-		if err != nil {
-			return err
+		program := cmp.Or(wanted.program, filepath.Join(c.options.BinDir, wanted.name))
+		started, err := launch(program, wanted.arguments, environment, c.LogFile(wanted.name), atEnd)
+		if err == nil {
+			wanted.process.Store(started)
 		}
-		wanted.process.Store(started)
-		if c.node == nil {
-			return nil
-		}
-		return joinCgroup(c.node.cgroup, started.Pid)
+		return err
 	})
 }
 

@@ -13,16 +13,12 @@ import (
 
 // awaitReady waits until the probe succeeds, or the process ends.
 func (c *Cluster) awaitReady(ctx context.Context, found *component) error {
-	probe, err := c.probe(found.probe)
-	if err != nil {
-		return err
-	}
 	var last error
-	err = pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
+	err := pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
 		if !found.process.Load().running() {
 			return false, errors.New("it ended")
 		}
-		last = probe(ctx)
+		last = found.probe(ctx)
 		return last == nil, nil
 	})
 	if err != nil {
@@ -31,32 +27,23 @@ func (c *Cluster) awaitReady(ctx context.Context, found *component) error {
 	return nil
 }
 
-// probeCtr reads containerd's version with its client, because it listens on a socket in the
-// node only.
-const probeCtr = "ctr"
-
-func (c *Cluster) probe(target string) (func(context.Context) error, error) {
-	switch target {
-	case probeCtr:
-		return func(ctx context.Context) error {
-			_, err := c.ctr(ctx, "version")
-			return err
-		}, nil
+// answers is a probe that asks for a page.
+func (c *Cluster) answers(url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		authority, err := os.ReadFile(c.CA())
+		if err != nil {
+			return fmt.Errorf("reading the certificate of the authority: %w", err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(authority)
+		return get(ctx, &http.Client{
+			Timeout: 5 * time.Second,
+			Transport: &http.Transport{
+				DisableKeepAlives: true,
+				TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13},
+			},
+		}, url)
 	}
-	authority, err := os.ReadFile(c.CA())
-	if err != nil {
-		return nil, fmt.Errorf("reading the certificate of the authority: %w", err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority)
-	client := &http.Client{
-		Timeout: 5 * time.Second,
-		Transport: &http.Transport{
-			DisableKeepAlives: true,
-			TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13},
-		},
-	}
-	return func(ctx context.Context) error { return get(ctx, client, target) }, nil
 }
 
 func get(ctx context.Context, client *http.Client, url string) error {

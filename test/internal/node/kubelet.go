@@ -38,7 +38,7 @@ func (n *Node) Kubelet(ctx context.Context) (client *http.Client, address string
 	if client, err = rest.HTTPClientFor(n.Cluster.RESTConfig()); err != nil {
 		return nil, "", fmt.Errorf("building a client of the kubelet: %w", err)
 	}
-	return client, fmt.Sprintf("https://127.0.0.1:%d", current.Status.DaemonEndpoints.KubeletEndpoint.Port), nil
+	return client, fmt.Sprintf("https://%s:%d", current.Status.Addresses[0].Address, current.Status.DaemonEndpoints.KubeletEndpoint.Port), nil
 }
 
 // Summary returns the kubelet's figures.
