@@ -15,7 +15,7 @@ import (
 // A pod uses more than its request and the pods' memory is short: evictd asks the API server to evict
 // it, its Deployment replaces it, and evictd sees its end.
 func TestDeploymentOverItsRequestIsEvictedAndReplaced(t *testing.T) {
-	s := newScene(t, false, "")
+	s := newScene(t, false)
 	greedy := deployWorker(s, node.Workload{Name: "greedy", UsesMiB: 1000, AsksMiB: 50})
 	greedy.works()
 	d := s.gone(&greedy.Pod)
@@ -33,7 +33,7 @@ func TestDeploymentOverItsRequestIsEvictedAndReplaced(t *testing.T) {
 // eviction, it stays, and the next one goes. Whether one decision requests both or two depends on how
 // fast the API server answers.
 func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
-	s := newScene(t, false, "")
+	s := newScene(t, false)
 	guarded := deployWorker(s, node.Workload{Name: "guarded", UsesMiB: 500, AsksMiB: 10})
 	s.must(live.Budget(t.Context(), s.namespace, "guarded", 1))
 	next := deployWorker(s, node.Workload{Name: "next", UsesMiB: 450, AsksMiB: 10})

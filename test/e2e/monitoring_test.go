@@ -27,7 +27,7 @@ import (
 // one of the dry run, each fires in its case, and every expression of the dashboards has an answer. When the alerts
 // fire, and in which cases, is in test/chart/testdata/alerts_test.yaml: here none waits.
 func TestPrometheusOnARealNode(t *testing.T) {
-	s := newScene(t, true, "")
+	s := newScene(t, true)
 	p := startPrometheus(s)
 	p.fires("EvictdDryRunForgotten")
 

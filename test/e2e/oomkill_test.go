@@ -16,7 +16,7 @@ import (
 // The counter counts the kill, one line of the log names the pod, also once its container
 // runs again, and no pod is evicted.
 func TestOOMKillInAPodsOwnLimitIsNamed(t *testing.T) {
-	s := newScene(t, false, "")
+	s := newScene(t, false)
 	tight := deployWorker(s, node.Workload{Name: "tight", UsesMiB: 300, AsksMiB: 50, LimitMiB: 100})
 	counted := s.count(t.Context(), "evictd_oom_kills_total")
 	tight.start().Open(t)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/test/internal/eventually"
@@ -32,6 +33,9 @@ func TestLeakInThePodsLimit(t *testing.T) {
 // with more of it the kubelet evicts first, and for page cache.
 const podsLimitMiB, littleCacheMiB = 12 << 10, 75
 
+// What a holder of page cache uses, in MiB.
+const holders, holderMiB, holderAsksMiB = 4, 10, 8
+
 func leaksInThePodsLimit(t *testing.T, extra string) {
 	t.Helper()
 	const firstMiB, mostMiB, aSecondMiB, asksMiB = 8000, 13000, 100, 2000
@@ -41,7 +45,7 @@ func leaksInThePodsLimit(t *testing.T, extra string) {
 		Name: "leak", UsesMiB: mostMiB, AsksMiB: asksMiB,
 		Flags: []string{fmt.Sprintf("--memory-first=%dMi", firstMiB), fmt.Sprintf("--memory-rate=%dMi", aSecondMiB)},
 	})
-	calm := append(cacheHoldersOf(s, littleCacheMiB), over)
+	calm := append(cacheHolders(s, littleCacheMiB), over)
 	s.podsMayUse(podsLimitMiB << 20)
 	s.must(live.Configure(t.Context(), node.Policy{Limits: "{}", Extra: extra}))
 	eventually.Undo(t, s.farFromAnyLine)
@@ -82,4 +86,25 @@ func (s *scene) podsMayUse(limit int64) {
 		"kubeReserved": map[string]string{"memory": strconv.FormatInt(reserved, 10)},
 		"evictionHard": map[string]string{node.NodeMemory: "100Mi"},
 	}))
+}
+
+// cacheHolders creates the pods, and waits until the page cache of each is active.
+func cacheHolders(s *scene, mebibytes int64) []corev1.Pod {
+	s.Helper()
+	pods := make([]corev1.Pod, holders)
+	for i := range pods {
+		pods[i] = s.deploy(node.Workload{
+			Name: fmt.Sprintf("holder-%d", i), UsesMiB: holderMiB, AsksMiB: holderAsksMiB, LimitMiB: mebibytes + 100,
+			Flags: []string{"--cache=/data/cache", fmt.Sprintf("--cache-bytes=%dMi", mebibytes)},
+			Change: func(spec *corev1.PodSpec) {
+				node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+			},
+		})
+	}
+	for i := range pods {
+		s.until(pods[i].Name+" holds its page cache", func(context.Context) bool {
+			return s.inCgroup(&pods[i], "active_file") >= mebibytes<<20
+		})
+	}
+	return pods
 }

@@ -29,13 +29,6 @@ import (
 // containers use about fifty of them.
 const headroom = 700
 
-// nodeHeadroom is the same for the whole node, which the rest of the machine affects too:
-// the pods' sizes leave much more margin on both sides.
-const nodeHeadroom = 2100
-
-// farLine is a threshold on the node's memory, in bytes, that no test comes near.
-const farLine = 64 << 20
-
 // scene is one test: a namespace, and what the test does with the node and evictd.
 type scene struct {
 	*testing.T
@@ -47,9 +40,9 @@ type scene struct {
 
 // newScene applies a threshold on the pods' memory and creates a namespace. There is no
 // pressure yet.
-func newScene(t *testing.T, dryRun bool, extra string) *scene {
+func newScene(t *testing.T, dryRun bool) *scene {
 	t.Helper()
-	return newSceneOf(t, node.PodMemory, headroom, dryRun, extra)
+	return newSceneOf(t, node.PodMemory, headroom, dryRun, "")
 }
 
 func newSceneOf(t *testing.T, pressed string, below int64, dryRun bool, extra string) *scene {
@@ -151,20 +144,10 @@ func (s *scene) patientThreshold() {
 	s.configure(node.Policy{Signal: node.PodMemory, Line: line, Soft: true})
 }
 
-// nearLine applies a threshold on the node's memory that is met when that many more MiB are
-// used, beside the default limits and the default sampling.
-func (s *scene) nearLine(below int64) {
-	s.Helper()
-	line, err := live.LineBelow(s.Context(), node.NodeMemory, below)
-	s.must(err)
-	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: line, Limits: "{}"}))
-	eventually.Undo(s, s.farFromAnyLine)
-}
-
 // farFromAnyLine lets the next test create its pods without pressure.
 func (s *scene) farFromAnyLine(ctx context.Context) {
 	s.Helper()
-	s.must(live.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: farLine}))
+	s.must(live.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: 64 << 20}))
 }
 
 // until waits for the condition under test.

@@ -18,7 +18,7 @@ import (
 // The shipped DaemonSet, without any right, is woken by the stalls of the node, and is
 // refused those of the pods.
 func TestNodesStallWakesTheShippedEvictd(t *testing.T) {
-	s := newScene(t, true, "")
+	s := newScene(t, true)
 	wantWakeups(s, "Node", 1)
 	wantWakeups(s, "Kubepods", 0)
 	woken := stallEvents(t.Context(), s, "Node")
@@ -32,7 +32,7 @@ func TestPodsStallWakesEvictdWithTheComponent(t *testing.T) {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
 		t.Skip("SKIP: this machine has cgroup v1, which does not account for the stalls of a group; make e2e-cgroup2 has version 2")
 	}
-	s := newScene(t, true, "")
+	s := newScene(t, true)
 	// The node's cgroups are below a group of their own here, and its driver is cgroupfs.
 	found, err := filepath.Glob("/sys/fs/cgroup/*/kubepods/memory.pressure")
 	s.must(err)
