@@ -100,24 +100,3 @@ func median(durations []time.Duration) float64 {
 	slices.Sort(durations)
 	return float64(durations[len(durations)/2]) / float64(time.Microsecond)
 }
-
-// Both timed rankings have the same order.
-func TestBenchmarkRanksTheSame(t *testing.T) {
-	t.Parallel()
-	s := benchPods(t, 110)
-	pods := slices.Clone(s.kubelet)
-	rankMemoryPressure(pods, cachedStatsFunc(s.stats))
-	ranking := rank.Order(rank.Memory, s.facts, rank.Rules{})
-	if len(ranking.Candidates) != len(pods) {
-		t.Fatalf("evictd ranks %d of %d pods", len(ranking.Candidates), len(pods))
-	}
-	keys := map[string]key{}
-	for _, e := range ranking.Candidates {
-		keys[e.Pod.Name] = key{e.Exceeds, e.Pod.Priority, e.Over}
-	}
-	for i := range pods {
-		if evictds := ranking.Candidates[i].Pod.Name; keys[evictds] != keys[pods[i].Name] {
-			t.Errorf("place %d: evictd has %s, the kubelet %s", i+1, evictds, pods[i].Name)
-		}
-	}
-}

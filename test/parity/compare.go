@@ -40,13 +40,10 @@ type comparison struct {
 	orders map[pressure.Signal]rank.Ranking
 }
 
-// Compare runs the kubelet and evictd over a state. A nil ranker is evictd's own. An error
+// Compare runs the kubelet and evictd over a state. An error
 // means that the state could not be compared, because one of the two rejects it.
-func Compare(ctx context.Context, state *State, ranker Ranker) (*Report, error) {
-	if ranker == nil {
-		ranker = Rank
-	}
-	n, err := newNode(state, ranker)
+func Compare(ctx context.Context, state *State) (*Report, error) {
+	n, err := newNode(state)
 	if err != nil {
 		return nil, fmt.Errorf("making evictd's side: %w", err)
 	}
@@ -63,9 +60,9 @@ func Compare(ctx context.Context, state *State, ranker Ranker) (*Report, error) 
 	}
 	model := c.judged()
 	for i, cycle := range kubelet(ctx, state, thresholds, state.Pods) {
-		c.reading(ctx, i, &model[i], &cycle)
+		c.reading(i, &model[i], &cycle)
 	}
-	return &c.Report, c.alone(ctx)
+	return &c.Report, nil
 }
 
 // kubelet returns the thresholds as the kubelet parses them.
@@ -146,13 +143,13 @@ func sameVerdicts(a, b []pressure.Verdict) bool {
 }
 
 // reading compares the behavior of both at one reading.
-func (c *comparison) reading(ctx context.Context, i int, verdict *pressure.Verdict, cycle *Cycle) {
+func (c *comparison) reading(i int, verdict *pressure.Verdict, cycle *Cycle) {
 	before := len(c.Unexplained)
 	c.conditions(verdict, cycle)
 	if acts := len(verdict.Pressures) > 0; acts != (cycle.Reclaims != "") {
 		c.fault("evictd holds %v, the kubelet reclaims %q", holding(verdict), cycle.Reclaims)
 	} else if acts {
-		c.acting(ctx, i, verdict, cycle)
+		c.acting(i, verdict, cycle)
 	}
 	for j := before; j < len(c.Unexplained); j++ {
 		c.Unexplained[j] = fmt.Sprintf("reading %d: %s", i, c.Unexplained[j])
@@ -160,7 +157,7 @@ func (c *comparison) reading(ctx context.Context, i int, verdict *pressure.Verdi
 }
 
 // acting compares the reaction to a pressure.
-func (c *comparison) acting(ctx context.Context, i int, verdict *pressure.Verdict, cycle *Cycle) {
+func (c *comparison) acting(i int, verdict *pressure.Verdict, cycle *Cycle) {
 	for _, signal := range c.node.signals {
 		_, known := c.state.Readings[i].Figures[kubelets(signal)]
 		if !known && isMemory(signal) && isMemory(verdict.Pressures[0].Threshold.Signal) {
@@ -179,7 +176,7 @@ func (c *comparison) acting(ctx context.Context, i int, verdict *pressure.Verdic
 	var first []string
 	for _, p := range chosen {
 		attempt := &comparison{state: c.state, node: c.node, orders: c.orders, Report: Report{Named: map[Difference]bool{}}}
-		attempt.order(ctx, p.Threshold.Signal, cycle)
+		attempt.order(p.Threshold.Signal, cycle)
 		if len(attempt.Unexplained) == 0 {
 			maps.Copy(c.Named, attempt.Named)
 			c.Signals[p.Threshold.Signal.String()]++
@@ -236,47 +233,6 @@ func (c *comparison) conditions(verdict *pressure.Verdict, cycle *Cycle) {
 		c.fault("under pressure: evictd memory %t, disk %t, pid %t; the kubelet %t, %t, %t",
 			memory, disk, pid, cycle.Memory, cycle.Disk, cycle.PID)
 	}
-}
-
-// alone judges one threshold without the others, so that the kubelet's choice hides nothing.
-func (c *comparison) alone(ctx context.Context) error {
-	all := append(slices.Sorted(maps.Keys(c.state.Thresholds.Hard)), slices.Sorted(maps.Keys(c.state.Thresholds.Soft))...)
-	index := c.state.Alone % len(all)
-	signal := all[index]
-	one := *c.state
-	one.Pods, one.Self = nil, ""
-	one.Thresholds.Hard, one.Thresholds.Soft = only(one.Thresholds.Hard, signal), only(one.Thresholds.Soft, signal)
-	one.Thresholds.Grace, one.Thresholds.Reclaim = only(one.Thresholds.Grace, signal), only(one.Thresholds.Reclaim, signal)
-	if index < len(c.state.Thresholds.Hard) {
-		one.Thresholds.Soft, one.Thresholds.Grace = nil, nil
-	} else {
-		one.Thresholds.Hard = nil
-	}
-	thresholds, err := one.Thresholds.kubelet()
-	if err != nil {
-		return fmt.Errorf("reading one threshold as the kubelet: %w", err)
-	}
-	if len(thresholds) == 0 {
-		return nil // it is disabled
-	}
-	n, err := newNode(&one, Rank)
-	if err != nil {
-		return fmt.Errorf("reading one threshold: %w", err)
-	}
-	model := n.judge(n.exact(), func(s *pressure.Sample) { n.countNone(s); n.forget(s) })
-	for i, cycle := range kubelet(ctx, &one, thresholds, nil) {
-		if holds := len(model[i].Pressures) > 0; holds != (cycle.Reclaims != "") {
-			c.fault("reading %d, %v alone: evictd holds it: %t; the kubelet reclaims %q", i, n.thresholds, holds, cycle.Reclaims)
-		}
-	}
-	return nil
-}
-
-func only(texts map[string]string, signal string) map[string]string {
-	if text, found := texts[signal]; found {
-		return map[string]string{signal: text}
-	}
-	return nil
 }
 
 func holding(verdict *pressure.Verdict) []string {

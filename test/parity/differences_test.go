@@ -148,7 +148,7 @@ func TestFaultSplitFilesystemIsRankedAsByTheKubelet(t *testing.T) {
 			t.Parallel()
 			state := pressed(pods...)
 			state.Layout, state.Thresholds.Hard[signal.String()] = SplitFS, "50%"
-			report, err := Compare(t.Context(), state, nil)
+			report, err := Compare(t.Context(), state)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +179,7 @@ func DifferencesOfTheJudge() []Difference { return slices.Collect(maps.Keys(judg
 // namesAlone checks that a state has this difference, named or unnamed, and no other.
 func namesAlone(t *testing.T, state *State, d Difference) {
 	t.Helper()
-	report, err := Compare(t.Context(), state, nil)
+	report, err := Compare(t.Context(), state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,15 +193,11 @@ func namesAlone(t *testing.T, state *State, d Difference) {
 
 func evictdsFirst(t *testing.T, state *State, signal pressure.Signal) string {
 	t.Helper()
-	n, err := newNode(state, Rank)
+	n, err := newNode(state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ranking, err := n.orderBy(t.Context(), signal, pressure.Kernel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ranking.Candidates[0].Pod.Name
+	return n.orderBy(signal, pressure.Kernel).Candidates[0].Pod.Name
 }
 
 // judgement is a state in which the two judge or choose differently.
@@ -274,7 +270,7 @@ func TestDifferencesOfTheJudge(t *testing.T) {
 			t.Parallel()
 			state := pressed(using("only", 1))
 			test.change(state)
-			n, err := newNode(state, Rank)
+			n, err := newNode(state)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -292,7 +288,7 @@ func TestDifferencesOfTheJudge(t *testing.T) {
 				return
 			}
 			for range 200 {
-				if report, err := Compare(t.Context(), state, nil); err != nil || len(report.Unexplained) > 0 {
+				if report, err := Compare(t.Context(), state); err != nil || len(report.Unexplained) > 0 {
 					t.Fatalf("%v, %v", err, report)
 				} else if report.Named[RandomSignal] {
 					return

@@ -29,7 +29,7 @@ func Generate(seed uint64) *State {
 	if g.chance(40) {
 		g.few = []int64{0, 1, g.amount(), g.amount()}
 	}
-	s := &State{Seed: seed, Layout: []Layout{OneFS, OneFS, ImageFS, ImageFS, SplitFS}[g.IntN(5)], Alone: g.IntN(64)}
+	s := &State{Seed: seed, Layout: []Layout{OneFS, OneFS, ImageFS, ImageFS, SplitFS}[g.IntN(5)]}
 	s.Thresholds = g.thresholds()
 	s.Protect = g.protect()
 	s.Pods = g.pods(g.size())
@@ -91,7 +91,8 @@ func (g *generator) thresholds() Thresholds {
 	g.Shuffle(len(signals), func(i, j int) { signals[i], signals[j] = signals[j], signals[i] })
 	// When it sorts more than twelve thresholds, of which four are those of containerfs, the
 	// kubelet's comparison no longer keeps memory first.
-	for _, signal := range signals[:1+g.IntN(4)] {
+	// One alone is judged without the kubelet's choice, which could hide an error.
+	for _, signal := range signals[:max(1, g.IntN(6)-1)] {
 		g.threshold(&t, signal)
 	}
 	return t

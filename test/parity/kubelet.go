@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -31,6 +32,8 @@ type Cycle struct {
 	// Hard says whether the grace period was the one second of a hard eviction.
 	Victim, Message string
 	Hard            bool
+	// Seen says that evictd sees by the pod's status then that the kubelet evicted it.
+	Seen bool
 	// Memory, Disk and PID are the node's conditions.
 	Memory, Disk, PID bool
 }
@@ -105,10 +108,11 @@ func (o *oracle) finish() {
 
 // kill replaces the kubelet's pod workers.
 func (o *oracle) kill(pod *corev1.Pod, _ bool, grace *int64, change func(*corev1.PodStatus)) error {
-	var status corev1.PodStatus
-	change(&status)
+	killed := pod.DeepCopy()
+	change(&killed.Status)
 	cycle := &o.cycles[o.at]
-	cycle.Victim, cycle.Message = pod.Name, status.Message
+	cycle.Victim, cycle.Message = pod.Name, killed.Status.Message
+	cycle.Seen = !nodepods.FromAPI(killed).KubeletEvictedAt.IsZero()
 	cycle.Hard = *grace < ownGrace
 	return nil
 }

@@ -2,7 +2,6 @@ package parity
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 
@@ -96,26 +95,21 @@ func (k key) compare(other key) int {
 	return cmp.Or(cmp.Compare(k.priority, other.priority), -cmp.Compare(k.over, other.over))
 }
 
-// place is a candidate and its keys: evictd's own, and those with the named rules replaced
-// by the kubelet's.
+// place is a candidate and its key, in which the named rules are replaced by the kubelet's.
 type place struct {
-	name         string
-	own, kubelet key
+	name string
+	key  key
 }
 
 // order compares the kubelet's order with evictd's for one signal.
-func (c *comparison) order(ctx context.Context, signal pressure.Signal, cycle *Cycle) {
+func (c *comparison) order(signal pressure.Signal, cycle *Cycle) {
 	ranking, known := c.orders[signal]
 	if !known {
-		var err error
-		if ranking, err = c.node.order(ctx, signal); err != nil {
-			c.fault("evictd cannot rank for %v: %v", signal, err)
-			return
-		}
+		ranking = c.node.order(signal)
 		c.orders[signal] = ranking
 	}
 	if signal == pressure.MemoryAvailable || signal == pressure.AllocatableMemoryAvailable {
-		c.measure(ctx, signal, &ranking)
+		c.measure(signal, &ranking)
 	}
 	pods := make(map[string]*Pod, len(c.state.Pods))
 	for i := range c.state.Pods {
@@ -128,12 +122,8 @@ func (c *comparison) order(ctx context.Context, signal pressure.Signal, cycle *C
 
 // measure records its difference where evictd's default measure of memory gives another
 // order.
-func (c *comparison) measure(ctx context.Context, signal pressure.Signal, ranking *rank.Ranking) {
-	shipped, err := c.node.orderBy(ctx, signal, pressure.Kernel)
-	if err != nil {
-		c.fault("evictd cannot rank by %v: %v", pressure.Kernel, err)
-		return
-	}
+func (c *comparison) measure(signal pressure.Signal, ranking *rank.Ranking) {
+	shipped := c.node.orderBy(signal, pressure.Kernel)
 	same := slices.EqualFunc(ranking.Candidates, shipped.Candidates, func(a, b rank.Entry) bool { return a.Pod.UID == b.Pod.UID })
 	if !same {
 		c.name(MemoryMeasure)
@@ -147,6 +137,9 @@ func (c *comparison) victim(cycle *Cycle, pods map[string]*Pod) {
 		if !pods[name].critical() {
 			if cycle.Victim != name {
 				c.fault("the kubelet kills %q and %q is first in its order", cycle.Victim, name)
+			}
+			if !cycle.Seen {
+				c.fault("evictd does not see that the kubelet has evicted %q", name)
 			}
 			return
 		}
@@ -203,17 +196,15 @@ func (c *comparison) places(signal pressure.Signal, ranking *rank.Ranking, compa
 		if p == nil {
 			continue
 		}
-		at := place{name: p.Name, own: key{e.Exceeds, e.Pod.Priority, e.Over}}
-		if signal == pressure.PIDAvailable {
-			at.own.exceeds = false // not a step of the order for PIDs
-		}
-		at.kubelet = at.own
+		at, used := place{p.Name, key{e.Exceeds, e.Pod.Priority, e.Over}}, e.Pod.Usage
 		for d, change := range c.state.changes(p, signal) {
 			changes[d] = true
-			at.kubelet.over += change.usage - change.request
-			if signal != pressure.PIDAvailable {
-				at.kubelet.exceeds = e.Pod.Usage+c.state.usageChange(p, signal) > e.Pod.Request
-			}
+			used += change.usage
+			at.key.over += change.usage - change.request
+			at.key.exceeds = used > e.Pod.Request
+		}
+		if signal == pressure.PIDAvailable {
+			at.key.exceeds = false // not a step of the order for PIDs
 		}
 		places = append(places, at)
 	}
@@ -221,7 +212,7 @@ func (c *comparison) places(signal pressure.Signal, ranking *rank.Ranking, compa
 		return places
 	}
 	adjusted := slices.Clone(places)
-	slices.SortStableFunc(adjusted, func(a, b place) int { return a.kubelet.compare(b.kubelet) })
+	slices.SortStableFunc(adjusted, func(a, b place) int { return a.key.compare(b.key) })
 	if !slices.Equal(places, adjusted) {
 		for d := range changes {
 			c.name(d)
@@ -234,7 +225,7 @@ func (c *comparison) places(signal pressure.Signal, ranking *rank.Ranking, compa
 func (c *comparison) same(signal pressure.Signal, places []place, cycle *Cycle, compared map[string]*Pod) {
 	keys := make(map[string]key, len(places))
 	for _, p := range places {
-		keys[p.name] = p.kubelet
+		keys[p.name] = p.key
 	}
 	var kubelets []string
 	for _, name := range cycle.Order {
@@ -250,9 +241,9 @@ func (c *comparison) same(signal pressure.Signal, places []place, cycle *Cycle, 
 		if name == places[i].name {
 			continue
 		}
-		if keys[name] != places[i].kubelet {
+		if keys[name] != places[i].key {
 			c.fault("%v, place %d: evictd has %s %+v, the kubelet %s %+v",
-				signal, i+1, places[i].name, places[i].kubelet, name, keys[name])
+				signal, i+1, places[i].name, places[i].key, name, keys[name])
 			return
 		}
 		c.name(Ties)

@@ -111,14 +111,6 @@ func (p *Pod) asks(signal pressure.Signal) (amount int64, asks bool) {
 // change is how the kubelet's count of a pod's usage and request differs.
 type change struct{ usage, request int64 }
 
-func (s *State) usageChange(p *Pod, signal pressure.Signal) int64 {
-	total := int64(0)
-	for _, c := range s.changes(p, signal) {
-		total += c.usage
-	}
-	return total
-}
-
 // changes returns the counting rules that the kubelet has and evictd does not.
 func (s *State) changes(p *Pod, signal pressure.Signal) map[Difference]change {
 	changes := map[Difference]change{}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,9 +32,8 @@ type Result struct {
 // enough is how many failed states are found before a run ends: many nodes are small, so that one of them is easy to read.
 const enough = 100
 
-// Run generates that many states and compares them, on every core. Each next state has the next seed. A nil ranker is
-// evictd's own.
-func Run(ctx context.Context, seed uint64, states int, ranker Ranker) (*Result, error) {
+// Run generates that many states and compares them, on every core. Each next state has the next seed.
+func Run(ctx context.Context, seed uint64, states int, generate func(seed uint64) *State) (*Result, error) {
 	result := &Result{Named: map[Difference]int{}, Signals: map[string]int{}}
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -45,8 +45,8 @@ func Run(ctx context.Context, seed uint64, states int, ranker Ranker) (*Result, 
 				if index >= int64(states) {
 					return nil
 				}
-				state := Generate(seed + uint64(index)) //nolint:gosec // never negative
-				report, err := Compare(ctx, state, ranker)
+				state := generate(seed + uint64(index)) //nolint:gosec // never negative
+				report, err := Compare(ctx, state)
 				if err != nil {
 					return fmt.Errorf("comparing the state of seed %d: %w", state.Seed, err)
 				}
@@ -97,11 +97,21 @@ func (r *Result) String() string {
 	return string(text)
 }
 
-// Explain returns the state as text, with its differences.
-func Explain(state *State, faults []string) (string, error) {
-	written, err := json.MarshalIndent(state, "", "  ")
+// Explain returns the smallest state that failed as text, with its differences. What is long is cut: the seed gives
+// it again.
+func (r *Result) Explain() (string, error) {
+	const most, faults = 300, 10
+	written, err := json.MarshalIndent(r.Smallest, "", "  ")
 	if err != nil {
 		return "", fmt.Errorf("writing a state: %w", err)
 	}
-	return strings.Join(append([]string{string(written)}, faults...), "\n"), nil
+	lines := append(first(strings.Split(string(written), "\n"), most), first(r.Faults, faults)...)
+	return strings.Join(lines, "\n"), nil
+}
+
+func first(lines []string, most int) []string {
+	if len(lines) <= most {
+		return lines
+	}
+	return append(slices.Clone(lines[:most]), fmt.Sprintf("… and %d more", len(lines)-most))
 }

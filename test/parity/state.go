@@ -42,9 +42,6 @@ type State struct {
 	// KubeletMemory says that evictd's thresholds on memory.available are thresholds on
 	// kubeletMemory.available, beside its default measure of memory.
 	KubeletMemory bool `json:"kubeletMemory,omitempty"`
-	// Alone is the threshold that is also judged without the others: its index in the order
-	// of evictd's configuration.
-	Alone int `json:"alone"`
 }
 
 // Thresholds are the texts of one configuration, by signal, in the syntax of both.
