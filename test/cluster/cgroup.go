@@ -42,7 +42,7 @@ func (m *machine) makeCgroup() error {
 		return err
 	}
 	for _, mount := range mounts {
-		if err := os.Mkdir(filepath.Join(mount, m.cgroup), 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // the mode of every cgroup
+		if err = os.Mkdir(filepath.Join(mount, m.cgroup), 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // the mode of every cgroup
 			return fmt.Errorf("making the node's cgroup: %w", err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -166,11 +165,7 @@ func (t *thread) end(ctx context.Context) error {
 func (c *Cluster) find(name string) (*component, error) {
 	at := slices.IndexFunc(c.components, func(one *component) bool { return one.name == name })
 	if at < 0 {
-		names := make([]string, 0, len(c.components))
-		for _, one := range c.components {
-			names = append(names, one.name)
-		}
-		return nil, fmt.Errorf("looking for process %q: the cluster has %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("looking for process %q: the cluster has none of that name", name)
 	}
 	return c.components[at], nil
 }
