@@ -2,12 +2,13 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // containerdConfig is formatted with the directory of the CNI configuration, the path of
@@ -178,16 +179,9 @@ func (c *Cluster) importPause(ctx context.Context, binDir string) error {
 // LacksSysResource reports whether this program, and so its children, may not lower an OOM
 // score.
 func LacksSysResource() (bool, error) {
-	content, err := os.ReadFile("/proc/self/status")
-	if err != nil {
+	var capabilities [2]unix.CapUserData
+	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &capabilities[0]); err != nil {
 		return false, fmt.Errorf("reading this program's capabilities: %w", err)
 	}
-	const sysResource = 24
-	for line := range strings.Lines(string(content)) {
-		var capabilities uint64
-		if _, err := fmt.Sscanf(line, "CapEff:\t%x", &capabilities); err == nil {
-			return capabilities&(1<<sysResource) == 0, nil
-		}
-	}
-	return false, errors.New("reading this program's capabilities: none listed")
+	return capabilities[0].Effective&(1<<unix.CAP_SYS_RESOURCE) == 0, nil
 }

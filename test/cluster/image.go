@@ -22,42 +22,29 @@ import (
 // ImageConfig is an image's configuration of its containers.
 type ImageConfig struct {
 	// Entrypoint is the program and its first arguments.
-	Entrypoint []string
+	Entrypoint []string `json:",omitempty"`
 	// User is a number, or UID:GID; empty is root.
-	User string
+	User string `json:",omitempty"`
 	// Labels are the image's labels.
-	Labels map[string]string
+	Labels map[string]string `json:",omitempty"`
 	// Architecture is the one that the image is for, by Go's name; empty is that of this process.
-	Architecture string
+	Architecture string `json:"-"`
 	// Created is the image's own time; the zero time is 1970.
-	Created time.Time
+	Created time.Time `json:"-"`
 }
 
 // imageDocument is an image's configuration in the format of the OCI image specification.
 type imageDocument struct {
-	Created      string         `json:"created"`
-	Architecture string         `json:"architecture"`
-	OS           string         `json:"os"`
-	Config       imageContainer `json:"config"`
-	RootFS       imageLayers    `json:"rootfs"`
-}
-
-type imageContainer struct {
-	User       string            `json:"User,omitempty"`
-	Entrypoint []string          `json:"Entrypoint,omitempty"`
-	Labels     map[string]string `json:"Labels,omitempty"`
+	Created      string      `json:"created"`
+	Architecture string      `json:"architecture"`
+	OS           string      `json:"os"`
+	Config       ImageConfig `json:"config"`
+	RootFS       imageLayers `json:"rootfs"`
 }
 
 type imageLayers struct {
 	Type    string   `json:"type"`
 	DiffIDs []string `json:"diff_ids"`
-}
-
-// archiveManifest is one entry of a docker-archive's manifest.json.
-type archiveManifest struct {
-	Config   string   `json:"Config"`
-	RepoTags []string `json:"RepoTags"`
-	Layers   []string `json:"Layers"`
 }
 
 // WriteImage writes an image of one layer as a docker-archive, which [Cluster.ImportImage]
@@ -74,14 +61,14 @@ func WriteImage(target, ref string, files map[string]string, config ImageConfig)
 	}
 	document, err := json.Marshal(imageDocument{
 		Created: config.Created.UTC().Format(time.RFC3339), Architecture: cmp.Or(config.Architecture, runtime.GOARCH), OS: "linux",
-		Config: imageContainer{User: config.User, Entrypoint: config.Entrypoint, Labels: config.Labels},
+		Config: config,
 		RootFS: imageLayers{Type: "layers", DiffIDs: []string{"sha256:" + layerID}},
 	})
 	if err != nil {
 		return fmt.Errorf("encoding the configuration of image %s: %w", ref, err)
 	}
-	manifest, err := json.Marshal([]archiveManifest{{
-		Config: digest(document) + ".json", RepoTags: []string{ref}, Layers: []string{layerID + ".tar"},
+	manifest, err := json.Marshal([]map[string]any{{
+		"Config": digest(document) + ".json", "RepoTags": []string{ref}, "Layers": []string{layerID + ".tar"},
 	}})
 	if err != nil {
 		return fmt.Errorf("encoding the manifest of image %s: %w", ref, err)
