@@ -20,7 +20,7 @@ const (
 	InodeRequest       Difference = "inode-request"
 	FractionOfByte     Difference = "fraction-of-byte"
 	HostPath           Difference = "host-path"
-	// The order that is compared with the kubelet's is that by the working set.
+	// MemoryMeasure: the order that is compared with the kubelet's is that by the working set.
 	MemoryMeasure     Difference = "memory-measure"
 	RandomSignal      Difference = "random-signal"
 	HardBeforeSoft    Difference = "hard-before-soft"
