@@ -1,18 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/evictd/evictd/test/cluster"
-	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 	"github.com/evictd/evictd/test/internal/measure"
 )
@@ -23,187 +21,170 @@ const (
 	budgetRSS = 36  // MiB, including the program's own text
 )
 
+const (
+	windows    = 3 // measurements of each case; their median is shown
+	cgroupRoot = "/sys/fs/cgroup"
+)
+
 // one is a measured case.
 type one struct {
 	name string
-	// configuration is added to an empty one; budget says that the budget applies to it.
-	configuration string
-	budget        bool
-	// asked says that evictd is probed and scraped as in a cluster.
-	asked bool
+	// settings are those of its configuration; budget says that the budget applies to it.
+	settings string
+	budget   bool
+	// during lasts for a window.
+	during func(context.Context, *evictdtest.Process) error
 }
 
-func cases() []one {
-	return []one{
-		{name: "calm, default configuration", budget: true},
-		{name: "the same, probed as shipped, scraped every 15 s", asked: true, budget: true},
+// measureAgent measures every case on one node and prints them. The pods' cgroups have no processes: without
+// pressure evictd reads none of them.
+func (b *bench) measureAgent(ctx context.Context) (err error) {
+	// It is not named kubepods: an evictd of a real node on the machine would find two and report that.
+	group := "pods-of-the-idle-node-" + strconv.Itoa(os.Getpid())
+	defer func() {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, cluster.RemoveCgroups(after, group))
+	}()
+	uids, err := b.makeNode(ctx, 0)
+	for i := 0; err == nil && i < len(uids); i++ {
+		err = makeGroup(group, "burstable/pod"+string(uids[i])+"/container")
+	}
+	host, unmade := b.makeHost()
+	if err = errors.Join(err, unmade); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, each := range []one{
+		{name: "calm, default configuration", budget: true, during: b.sleep},
+		{name: "the same, probed as shipped, scraped every 15 s", budget: true, during: b.askAsACluster},
 		// The cost of pacing near a threshold. A tick is the same there, and the rest of the
 		// machine would cross a threshold that is really near.
-		{name: "a sample every 10 ms (sampling.maxInterval)", configuration: "sampling: {minInterval: 10ms, maxInterval: 10ms}\n"},
+		{name: "a sample every 10 ms (sampling.maxInterval)", settings: "sampling: {minInterval: 10ms, maxInterval: 10ms}\n", during: b.sleep},
+	} {
+		fmt.Printf("%s: %d times %v.\n", each.name, windows, b.window)
+		row, err := b.measure(ctx, &each, host, group)
+		if err != nil {
+			return fmt.Errorf("measuring %q: %w", each.name, err)
+		}
+		fmt.Println(" ", strings.Join(row[1:], " | "))
+		rows = append(rows, row)
 	}
-}
-
-func header() []string {
-	return []string{
+	fmt.Printf("\n%s; %d pods; medians of %d times %v\n\n", measure.Machine(), b.pods, windows, b.window)
+	return measure.Table(os.Stdout, []string{
 		"case", "ticks/s", "CPU, % of one core", "budget", "CPU µs/tick",
 		"VmRSS MiB", "of it anonymous", "VmHWM MiB", "budget", "requests to the API server",
-	}
+	}, rows)
 }
 
-// window is the result of one measurement.
-type window struct{ ticks, cpu, rss, anon, peak, requests float64 }
-
-// daemon is a running evictd.
-type daemon struct {
-	*evictdtest.Process
-
-	node *idleNode
+// makeHost makes what the shipped DaemonSet mounts below its host root; only the filesystem of the directories matters.
+func (b *bench) makeHost() (*evictdtest.Host, error) {
+	root := filepath.Join(b.dir, "host")
+	var err error
+	for _, dir := range []string{"var/lib/kubelet", "var/lib/containerd", "sys/fs"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(root, dir), 0o700))
+	}
+	err = errors.Join(err, os.Symlink("/proc", filepath.Join(root, "proc")), os.Symlink(cgroupRoot, filepath.Join(root, cgroupRoot)))
+	return &evictdtest.Host{Root: root}, err
 }
 
-// measure runs evictd for one case and returns its row.
-func (n *idleNode) measure(ctx context.Context, each one) (row []string, err error) {
-	d, err := n.start(ctx, each)
-	if err != nil {
-		return nil, err
+// makeGroup creates a group below that of the pods. On v2 each group delegates its controllers.
+func makeGroup(pods, name string) error {
+	mounts := []string{cgroupRoot + "/memory", cgroupRoot + "/pids"}
+	_, err := os.Stat(cgroupRoot + "/cgroup.controllers")
+	unified := err == nil
+	if unified {
+		mounts = []string{cgroupRoot}
 	}
-	defer func() { err = errors.Join(err, d.End()) }()
-	const warmUp = 30 * time.Second
-	if err := measure.Sleep(ctx, warmUp); err != nil {
-		return nil, err
-	}
-	var all []window
-	for range windows {
-		w, err := d.window(ctx, each.asked)
-		if err != nil {
-			return nil, err
+	for _, mount := range mounts {
+		dir := filepath.Join(mount, pods, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the mode of every cgroup
+			return fmt.Errorf("making a cgroup: %w", err)
 		}
-		all = append(all, w)
-	}
-	median := func(of func(*window) float64) float64 { return measure.Median(measure.Each(all, of)) }
-	seconds := n.window.Seconds()
-	ticks := median(func(w *window) float64 { return w.ticks })
-	cpu := median(func(w *window) float64 { return w.cpu })
-	rss := median(func(w *window) float64 { return w.rss })
-	anon := median(func(w *window) float64 { return w.anon })
-	peak := median(func(w *window) float64 { return w.peak })
-	requests := median(func(w *window) float64 { return w.requests })
-	share := 100 * cpu / seconds
-	cpuBudget, rssBudget := "", ""
-	if each.budget {
-		cpuBudget = verdict(share, budgetCPU)
-		rssBudget = verdict(rss, budgetRSS)
-	}
-	return []string{
-		each.name, fmt.Sprintf("%.1f", ticks/seconds), fmt.Sprintf("%.3f", share), cpuBudget,
-		fmt.Sprintf("%.0f", 1e6*cpu/max(ticks, 1)),
-		fmt.Sprintf("%.1f", rss), fmt.Sprintf("%.1f", anon), fmt.Sprintf("%.1f", peak), rssBudget, fmt.Sprintf("%.0f", requests),
-	}, nil
-}
-
-func verdict(got, budget float64) string {
-	if got <= budget {
-		return fmt.Sprintf("≤ %v: kept", budget)
-	}
-	return fmt.Sprintf("≤ %v: MISSED", budget)
-}
-
-// start runs evictd with the shipped manifest's settings.
-func (n *idleNode) start(ctx context.Context, each one) (*daemon, error) {
-	config := filepath.Join(n.dir, "evictd.yaml")
-	text := "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\ndryRun: true\n" + each.configuration
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return nil, fmt.Errorf("writing evictd's configuration: %w", err)
-	}
-	address, err := cluster.FreeAddress(ctx)
-	if err != nil {
-		return nil, err
-	}
-	command := exec.Command(os.Getenv("EVICTD_BIN"), "run", "--config="+config, "--node-name="+nodeName, //nolint:gosec,noctx // the Makefile built it; End ends it
-		"--kubeconfig="+n.cluster.Kubeconfig(), "--kubepods-cgroup="+n.group,
-		"--host-root="+filepath.Join(n.dir, "host"), "--http-bind-address="+address, "--debug-bind-address="+address)
-	command.Env = append(os.Environ(), "GOMEMLIMIT=56MiB")
-	process, err := evictdtest.Run(command, address)
-	if err != nil {
-		return nil, err
-	}
-	err = eventually.Poll(ctx, func(ctx context.Context) bool {
-		status, _ := process.Get(ctx, "/readyz")
-		return status == http.StatusOK
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("waiting for evictd to be ready: %w: %s", err, process.Log), process.End())
-	}
-	return &daemon{process, n}, nil
-}
-
-// window measures once. It scrapes the metrics that count the ticks outside of the measured
-// time.
-func (d *daemon) window(ctx context.Context, asked bool) (window, error) {
-	before, err := d.Ticks(ctx)
-	if err != nil {
-		return window{}, err
-	}
-	started, err := d.read()
-	if err != nil {
-		return window{}, err
-	}
-	if asked {
-		err = d.askAsACluster(ctx, d.node.window)
-	} else {
-		err = measure.Sleep(ctx, d.node.window)
-	}
-	if err != nil {
-		return window{}, err
-	}
-	ended, err := d.read()
-	if err != nil {
-		return window{}, err
-	}
-	after, err := d.Ticks(ctx)
-	ended.ticks = after - before
-	ended.cpu -= started.cpu
-	ended.requests -= started.requests
-	return ended, err
-}
-
-// askAsACluster probes as the shipped manifest does and scrapes at a common Prometheus
-// interval.
-func (d *daemon) askAsACluster(ctx context.Context, during time.Duration) error {
-	end := time.Now().Add(during)
-	for second := 1; time.Now().Before(end); second++ {
-		if err := measure.Sleep(ctx, min(time.Second, time.Until(end))); err != nil {
-			return err
-		}
-		for path, every := range map[string]int{"/readyz": 5, "/livez": 10, "/metrics": 15} {
-			if second%every != 0 {
-				continue
-			}
-			if status, text := d.Get(ctx, path); status != http.StatusOK {
-				return fmt.Errorf("requesting %s from evictd: status %d: %s", path, status, text)
+		for above := filepath.Dir(dir); unified && above != mount; above = filepath.Dir(above) {
+			err := os.WriteFile(filepath.Join(above, "cgroup.subtree_control"), []byte("+memory +pids"), 0o600)
+			if err != nil && above == filepath.Join(mount, pods) {
+				return fmt.Errorf("handing controllers down: %w", err)
 			}
 		}
 	}
 	return nil
 }
 
+// The figures of a window: those before rss are what was used in it, the others what is held at its end.
+const (
+	ticks = iota
+	cpu   // s
+	requests
+	rss // MiB, as the others
+	anonymous
+	peak
+	figures
+)
+
+// measure runs evictd for one case and returns its row.
+func (b *bench) measure(ctx context.Context, each *one, host *evictdtest.Host, group string) (row []string, err error) {
+	agent, err := b.start(ctx, 0, host, each.settings, "--kubepods-cgroup="+group)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, agent.End()) }()
+	const warmUp = 30 * time.Second
+	if err = errors.Join(ready(ctx, agent), measure.Sleep(ctx, warmUp)); err != nil {
+		return nil, err
+	}
+	var all [figures][]float64
+	for range windows {
+		window, err := b.measureWindow(ctx, each, agent)
+		if err != nil {
+			return nil, err
+		}
+		for i, value := range window {
+			all[i] = append(all[i], value)
+		}
+	}
+	median := func(figure int) float64 { return measure.Median(all[figure]) }
+	share := 100 * median(cpu) / b.window.Seconds()
+	verdict := func(got, budget float64) string {
+		switch {
+		case !each.budget:
+			return ""
+		case got <= budget:
+			return fmt.Sprintf("≤ %v: kept", budget)
+		}
+		return fmt.Sprintf("≤ %v: MISSED", budget)
+	}
+	return []string{
+		each.name, fmt.Sprintf("%.1f", median(ticks)/b.window.Seconds()), fmt.Sprintf("%.3f", share), verdict(share, budgetCPU),
+		fmt.Sprintf("%.0f", 1e6*median(cpu)/max(median(ticks), 1)), fmt.Sprintf("%.1f", median(rss)), fmt.Sprintf("%.1f", median(anonymous)),
+		fmt.Sprintf("%.1f", median(peak)), verdict(median(rss), budgetRSS), fmt.Sprintf("%.0f", median(requests)),
+	}, nil
+}
+
+// measureWindow measures once. It scrapes the metrics that count the ticks outside of the measured time.
+func (b *bench) measureWindow(ctx context.Context, each *one, agent *evictdtest.Process) (window [figures]float64, err error) {
+	before, err := agent.Ticks(ctx)
+	began, unread := b.read(agent)
+	if err = errors.Join(err, unread); err == nil {
+		err = each.during(ctx, agent)
+	}
+	window, unread = b.read(agent)
+	after, uncounted := agent.Ticks(ctx)
+	window[ticks] = after - before
+	window[cpu] -= began[cpu]
+	window[requests] -= began[requests]
+	return window, errors.Join(err, unread, uncounted)
+}
+
 // read reads what the process has used so far and its current memory.
-func (d *daemon) read() (window, error) {
-	var w window
-	var faults []error
-	note := func(into *float64, err error, value float64) {
-		*into = value
-		faults = append(faults, err)
+func (b *bench) read(agent *evictdtest.Process) (read [figures]float64, err error) {
+	used, err := measure.CPU(agent.PID())
+	read[cpu] = used.Seconds()
+	for name, figure := range map[string]int{"RssAnon": anonymous, "VmRSS": rss, "VmHWM": peak} {
+		held, unread := measure.OfProcess(agent.PID(), name)
+		read[figure], err = float64(held)/(1<<20), errors.Join(err, unread)
 	}
-	cpu, err := measure.CPU(d.PID())
-	note(&w.cpu, err, cpu.Seconds())
-	for name, into := range map[string]*float64{"RssAnon": &w.anon, "VmRSS": &w.rss, "VmHWM": &w.peak} {
-		held, unread := measure.OfProcess(d.PID(), name)
-		note(into, unread, float64(held)/(1<<20))
-	}
-	audit, err := os.ReadFile(d.node.cluster.AuditLog())
-	note(&w.requests, err, float64(bytes.Count(audit, []byte(`"userAgent":"evictd/`))))
-	if err := errors.Join(faults...); err != nil {
-		return w, fmt.Errorf("reading what evictd uses: %w", err)
-	}
-	return w, nil
+	made, unread := b.requests()
+	read[requests] = made
+	return read, errors.Join(err, unread)
 }

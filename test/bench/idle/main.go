@@ -1,63 +1,65 @@
-// Command idle measures the cost of evictd on a node without pressure: the real binary
-// with a real API server that has as many pods on its node as a kubelet accepts, each with a
-// pod cgroup. `make bench-idle` runs it.
+// Command idle measures what calm agents cost, with a real API server. Each is the real binary in dry run, with the
+// shipped account, rights and policies, and with a token and a node of its own, which exists in the API alone.
+//
+// `make bench-idle` measures one agent, whose node has as many pods as a kubelet accepts, each with a pod cgroup.
+// `make bench-agents` measures the API server of many.
 package main
 
 import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-const (
-	pods    = 110 // on the node: what a kubelet takes by default
-	windows = 3   // measurements of each case; their median is shown
-)
+// bench is one run.
+type bench struct {
+	window       time.Duration // how long one measurement takes
+	agents, pods int           // pods are those of each node, beside the agent's
+	dir          string
+	cluster      *cluster.Cluster
+	client       kubernetes.Interface
+}
 
 func main() { os.Exit(measure.Run("idle", run)) }
 
 func run(ctx context.Context, arguments []string) error {
+	const maxPods = 110 // what a kubelet takes by default
+	b := &bench{}
 	flags := flag.NewFlagSet("idle", flag.ContinueOnError)
-	window := flags.Duration("window", time.Minute, "how long one measurement takes")
+	flags.DurationVar(&b.window, "window", time.Minute, "how long one measurement takes")
+	flags.IntVar(&b.agents, "agents", 1, "agents, each on a node of its own: of one its own cost is measured, of more the API server's")
+	flags.IntVar(&b.pods, "pods", maxPods, "pods on each node, beside the agent's")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	if *window < time.Second {
-		return errors.New("a window of at least one second")
+	if b.window < time.Second || b.agents < 1 || b.pods < 0 {
+		return errors.New("a window of at least one second, and at least one agent")
 	}
-	return measure.OnCluster(ctx, "idle", func(c *cluster.Cluster, dir string) error {
-		return measureAll(ctx, &idleNode{window: *window, dir: dir, cluster: c})
-	})
-}
-
-// measureAll measures every case on a node and prints them.
-func measureAll(ctx context.Context, n *idleNode) (err error) {
-	if n.client, err = kubernetes.NewForConfig(n.cluster.RESTConfig()); err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	defer func() { err = errors.Join(err, n.remove(context.WithoutCancel(ctx))) }()
-	if err := n.make(ctx); err != nil {
-		return err
-	}
-	var rows [][]string
-	for _, each := range cases() {
-		fmt.Printf("%s: %d times %v.\n", each.name, windows, n.window)
-		row, err := n.measure(ctx, each)
-		if err != nil {
-			return fmt.Errorf("measuring %q: %w", each.name, err)
+	return measure.OnCluster(ctx, "idle", func(c *cluster.Cluster, dir string) (err error) {
+		b.cluster, b.dir = c, dir
+		if b.client, err = kubernetes.NewForConfig(c.RESTConfig()); err != nil {
+			return err
 		}
-		fmt.Println(" ", strings.Join(row[1:], " | "))
-		rows = append(rows, row)
-	}
-	fmt.Printf("\n%s; %d pods; medians of %d times %v\n\n", measure.Machine(), pods, windows, n.window)
-	return measure.Table(os.Stdout, header(), rows)
+		// The DaemonSet goes before there is a node: without a kubelet the agents' pods are made here.
+		if _, err = c.Kubectl(ctx, "", "apply", "-f", "../deploy/daemonset.yaml"); err != nil {
+			return err
+		}
+		err = b.client.AppsV1().DaemonSets(evictdtest.AccountName).Delete(ctx, evictdtest.AccountName, metav1.DeleteOptions{})
+		if err != nil {
+			return err
+		}
+		if b.agents > 1 {
+			return b.measureServer(ctx)
+		}
+		return b.measureAgent(ctx)
+	})
 }
