@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type cause struct {
 // life is what the watch told of one pod.
 type life struct {
 	app, name string
-	request   int64 // of memory, in bytes
+	note      func(string) // writes into the timeline what is new
 	preStop   bool
 	started   time.Time // of the first container; zero before it runs
 	finished  time.Time // the end of the last container; zero while it runs
@@ -41,7 +42,27 @@ type life struct {
 
 // see takes what the watch told at that moment.
 func (l *life) see(pod *corev1.Pod, at time.Time) {
+	ran := l.finished.IsZero()
+	l.seeConditions(pod, at)
+	for i := range pod.Status.ContainerStatuses {
+		l.seeContainer(&pod.Status.ContainerStatuses[i], at)
+	}
+	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	if over && !l.started.IsZero() && l.finished.IsZero() {
+		l.finished = at // the kubelet does not know of the container's end any more
+	}
+	if ran && !l.finished.IsZero() && l.exit != nil {
+		l.note(fmt.Sprintf("%s has ended, exit code %d", l.app, *l.exit))
+	}
+	if pod.DeletionTimestamp != nil && !l.leaving && len(l.causes) == 0 {
+		l.note(l.app + " is deleted")
+	}
 	l.leaving = pod.DeletionTimestamp != nil
+}
+
+// seeConditions takes who evicts it. The kubelet gives a pod that it does not admit under pressure the same reason as one
+// that it evicts.
+func (l *life) seeConditions(pod *corev1.Pod, at time.Time) {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		if c.Type != corev1.DisruptionTarget || c.Status != corev1.ConditionTrue {
@@ -54,22 +75,9 @@ func (l *life) see(pod *corev1.Pod, at time.Time) {
 			l.add(byKubelet, at)
 		}
 	}
-	if evictedByKubelet(&pod.Status) {
+	if pod.Status.Reason == "Evicted" && !strings.HasPrefix(pod.Status.Message, "Pod was rejected") {
 		l.add(byKubelet, at)
 	}
-	for i := range pod.Status.ContainerStatuses {
-		l.seeContainer(&pod.Status.ContainerStatuses[i], at)
-	}
-	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
-	if over && !l.started.IsZero() && l.finished.IsZero() {
-		l.finished = at // the kubelet does not know of the container's end any more
-	}
-}
-
-// evictedByKubelet reports whether the status says so. The kubelet gives a pod that it does not
-// admit under pressure the same reason.
-func evictedByKubelet(status *corev1.PodStatus) bool {
-	return status.Reason == "Evicted" && !strings.HasPrefix(status.Message, "Pod was rejected")
 }
 
 func (l *life) seeContainer(c *corev1.ContainerStatus, at time.Time) {
@@ -93,15 +101,21 @@ func (l *life) seeContainer(c *corev1.ContainerStatus, at time.Time) {
 		l.exit = &code
 		if state.Reason == "OOMKilled" && !l.killed[state.ContainerID] {
 			l.killed[state.ContainerID] = true
-			l.add(byKernel, at)
+			if !l.add(byKernel, at) {
+				l.note("the kernel ends (OOM) " + l.app + " again")
+			}
 		}
 	}
 }
 
-func (l *life) add(by string, at time.Time) {
-	if !slices.ContainsFunc(l.causes, func(c cause) bool { return c.by == by }) {
-		l.causes = append(l.causes, cause{by, at})
+// add adds a sign, and reports whether it is new.
+func (l *life) add(by string, at time.Time) bool {
+	if slices.ContainsFunc(l.causes, func(c cause) bool { return c.by == by }) {
+		return false
 	}
+	l.causes = append(l.causes, cause{by, at})
+	l.note(map[string]string{byEvictd: "evictd evicts ", byKubelet: "the kubelet evicts ", byKernel: "the kernel ends (OOM) "}[by] + l.app)
+	return true
 }
 
 // ends reports whether the pod, or a container of it, has ended or is about to, by what and
@@ -124,23 +138,13 @@ func (l *life) ends(now time.Time) (cause, bool) {
 type End struct {
 	App string `json:"app"`
 	Pod string `json:"pod"`
-	// By is evictd, kubelet, kernel or other; Also are later causes.
-	By   string   `json:"by"`
-	Also []string `json:"also,omitempty"`
+	// By is evictd, kubelet, kernel or other.
+	By string `json:"by"`
 	// At is in seconds since the incident began.
 	At float64 `json:"at"`
-	// Ran is how long it had run, in seconds; Request its memory request, in bytes. Their
-	// product is the work that is lost.
-	Ran     float64 `json:"ran"`
-	Request int64   `json:"request"`
 	// Graceful says that its preStop hook, if it has one, was finished, that it handled SIGTERM
 	// to its end, and that its exit code was 0.
 	Graceful bool `json:"graceful"`
-	// PreStop is "finished", "cut", "not run", or "" where it has none; Term says that SIGTERM
-	// came; Exit is the exit code, nil when it is not known.
-	PreStop string `json:"preStop,omitempty"`
-	Term    bool   `json:"term"`
-	Exit    *int32 `json:"exit,omitempty"`
 }
 
 // endOf describes the end of a pod. The journal is what the pod itself wrote. A pod that ended before the
@@ -150,42 +154,15 @@ func endOf(l *life, journal string, began, now time.Time) (End, bool) {
 	if !ended || first.at.Before(began) {
 		return End{}, false
 	}
-	e := End{App: l.app, Pod: l.name, By: first.by, At: first.at.Sub(began).Seconds(), Request: l.request, Exit: l.exit}
-	for _, c := range l.causes[min(1, len(l.causes)):] {
-		e.Also = append(e.Also, c.by)
-	}
-	until := l.finished
-	if until.IsZero() {
-		until = now
-	}
-	if !l.started.IsZero() {
-		e.Ran = max(0, until.Sub(l.started).Seconds())
-	}
-	e.read(l, journal)
-	return e, true
-}
-
-// read fills in what the pod's journal says of its grace.
-func (e *End) read(l *life, journal string) {
 	said := func(word string) bool { return strings.Contains(journal, " "+word+"\n") }
-	e.Term = said("term")
-	switch {
-	case !l.preStop:
-	case said("prestop-end"):
-		e.PreStop = preStopFinished
-	case said("prestop-start"):
-		e.PreStop = "cut"
-	default:
-		e.PreStop = "not run"
-	}
 	// A pod that the API server removes may go before its last status is seen. What it wrote
 	// last before it exits with 0 is then the only witness.
-	clean := l.exit == nil || *l.exit == 0
-	hooked := !l.preStop || e.PreStop == preStopFinished
-	e.Graceful = e.Term && said("exit") && clean && hooked && len(l.killed) == 0
+	clean := (l.exit == nil || *l.exit == 0) && len(l.killed) == 0
+	hooked := !l.preStop || said("prestop-end")
+	return End{
+		App: l.app, Pod: l.name, By: first.by, At: first.at.Sub(began).Seconds(), Graceful: said("term") && said("exit") && clean && hooked,
+	}, true
 }
-
-const preStopFinished = "finished"
 
 // tally is what some causes have ended: how many pods, how many of them beyond the smallest set, how
 // many innocents, and how many that had their grace.
@@ -214,42 +191,4 @@ func count(ends []End, smallest map[string]int, innocents []string, causes ...st
 		}
 	}
 	return t
-}
-
-// workLost is the container-seconds times the memory request of what has ended, in GiB·s. Pods
-// that are in the smallest set count, too: their work is lost, whatever ended them.
-func workLost(ends []End) float64 {
-	sum := 0.0
-	for i := range ends {
-		sum += ends[i].Ran * float64(ends[i].Request) / (1 << 30)
-	}
-	return sum
-}
-
-// violation follows one budget.
-type violation struct {
-	short bool
-	count int
-}
-
-// see takes the disruption controller's count. A budget is violated whenever the number of
-// healthy pods falls below what it wants; it had to be met before.
-func (v *violation) see(healthy, wanted int32) {
-	now := healthy < wanted
-	if now && !v.short {
-		v.count++
-	}
-	v.short = now
-}
-
-// longestGap is the longest time between two beats, and between the last beat and the end.
-func longestGap(beats []time.Time, from, to time.Time) time.Duration {
-	longest, last := time.Duration(0), from
-	for _, b := range beats {
-		if b.Before(from) || b.After(to) {
-			continue
-		}
-		longest, last = max(longest, b.Sub(last)), b
-	}
-	return max(longest, to.Sub(last))
 }

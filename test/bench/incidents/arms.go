@@ -12,9 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 	"github.com/evictd/evictd/test/internal/rig"
@@ -51,14 +52,13 @@ const (
 type bench struct {
 	rig.Rig
 
-	settings settings
-	address  string // of the replicated service
-	room     room
-	disk     disk
-	lines    lines
-	machine  machine
-	shipped  corev1.PodTemplateSpec // of evictd, as the manifest has it
-	lives    bool                   // evictd is on the node and stays there from run to run
+	settings   settings
+	address    string // of the replicated service
+	room       room
+	disk       disk
+	lines      lines
+	kubernetes string // its version
+	lives      bool   // evictd is on the node and stays there from run to run
 }
 
 func (b *bench) up(ctx context.Context) error {
@@ -71,32 +71,28 @@ func (b *bench) up(ctx context.Context) error {
 		return err
 	}
 	err = b.Start(ctx, namespace, topClass, topValue, func(o *cluster.Options) {
-		disk := nodesDisk()
-		o.Disk = &disk
+		// One filesystem for the kubelet, the runtime and the logs: nodefs and imagefs are the same, as on most nodes.
+		o.Disk = &cluster.Disk{Size: diskSize, Inodes: diskInodes}
 		o.Kubelet["evictionHard"], o.Kubelet["podPidsLimit"] = kubeletsDefaults(), podPIDs
-		maps.Copy(o.Kubelet, imageCollection())
+		// Its collection of unused images by default, which the test cluster switches off otherwise.
+		maps.Copy(o.Kubelet, map[string]any{"imageGCHighThresholdPercent": 85, "imageGCLowThresholdPercent": 80, "imageMinimumGCAge": "2m"})
 		if b.settings.soak > 0 {
-			// The kubelet's figures of volumes follow a pod in seconds, so that no round waits for them. Evictd's
-			// log is read from its process's start.
-			maps.Copy(o.Kubelet, map[string]any{"volumeStatsAggPeriod": "10s", "containerLogMaxSize": "1Gi"})
+			// The kubelet's figures of volumes follow a pod in seconds, so that no round waits for them.
+			o.Kubelet["volumeStatsAggPeriod"] = "10s"
 		}
 	})
 	if err != nil {
 		return err
 	}
-	if err := b.room.findGroup(); err != nil {
+	if err = errors.Join(b.room.findGroup(), b.disk.find(b.Node)); err != nil {
 		return err
 	}
-	if err := b.ship(ctx); err != nil {
-		return err
+	current, err := b.Node.Client.CoreV1().Nodes().Get(ctx, b.Node.Name(), metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the node: %w", err)
 	}
-	if err := b.disk.find(b.Node); err != nil {
-		return err
-	}
-	if err := b.draw(); err != nil {
-		return err
-	}
-	return b.identify(ctx)
+	b.kubernetes = current.Status.NodeInfo.KubeletVersion
+	return b.draw()
 }
 
 // refuse says what the machine lacks.
@@ -109,33 +105,10 @@ func (b *bench) refuse() error {
 		return fmt.Errorf("%d MiB are available, %d are needed: %d for the node that the machine stands in for, %d that stay available whatever happens, and %d for the rest of the machine",
 			kernel>>20, int64(needed)>>20, int64(standIn)>>20, int64(floor+2*gibibyte)>>20, int64(spare)>>20)
 	}
-	if slices.ContainsFunc(catalogue(), func(s Scenario) bool { return s.onDisk() && b.settings.wants(&s) }) {
+	if slices.ContainsFunc(catalogue(), func(s Scenario) bool { return s.onDisk() && slices.Contains(b.settings.only, s.Number) }) {
 		return enoughDisk(os.TempDir())
 	}
 	return nil
-}
-
-// imageCollection is the kubelet's collection of unused images by default, which the test cluster
-// switches off otherwise.
-func imageCollection() map[string]any {
-	return map[string]any{"imageGCHighThresholdPercent": 85, "imageGCLowThresholdPercent": 80, "imageMinimumGCAge": "2m"}
-}
-
-// ship puts evictd on the node, as it is shipped.
-func (b *bench) ship(ctx context.Context) error {
-	if err := b.Node.Deploy(ctx); err != nil {
-		return err
-	}
-	deployed, err := b.daemonSets().Get(ctx, "evictd", metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading evictd's DaemonSet: %w", err)
-	}
-	b.shipped = deployed.Spec.Template
-	return nil
-}
-
-func (b *bench) daemonSets() typedappsv1.DaemonSetInterface {
-	return b.Node.Client.AppsV1().DaemonSets(node.Namespace)
 }
 
 // kubeletsDefaults are the kubelet's hard thresholds by default (pkg/kubelet/eviction/defaults_linux.go).
@@ -157,48 +130,41 @@ func (b *bench) draw() error {
 	return nil
 }
 
-// arm puts evictd on the node, a new one, or takes it off. One that lives on takes the configuration.
-func (b *bench) arm(ctx context.Context, arm, more string) error {
+// arm puts evictd on the node, a new one, or takes it off. One that lives on takes the configuration. That is the shipped
+// one, with further lines, without the dry run, and with the memory's thresholds in bytes: of the machine, and of the
+// limit of all pods, which is the stand-in node's.
+func (b *bench) arm(ctx context.Context, arm string, policy node.Policy) error {
 	if err := b.relieve(ctx); err != nil {
 		return err
 	}
-	if b.lives {
-		return b.edit(ctx, more)
-	}
-	if err := b.schedule(ctx, false); err != nil || arm == kubeletArm {
-		return err
+	if !b.lives {
+		_, err := b.Node.Kubectl(ctx, "-n", node.Namespace, "delete", "ds/evictd", "--ignore-not-found", "--cascade=foreground", "--timeout=2m")
+		if err != nil || arm == kubeletArm {
+			return err
+		}
+		// The kubelet alone removes evictd's image with the other unused ones when its disk is short.
+		if err = errors.Join(b.Node.Cluster.ImportImage(ctx, b.Node.Files.Image), b.Node.Deploy(ctx)); err != nil {
+			return err
+		}
 	}
 	if arm == byNodeArm {
-		more += "disk: {source: node}\n"
+		policy.Extra += "disk: {source: node}\n"
+		patch := filepath.Join(filepath.Dir(b.Node.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
+		for _, words := range [][]string{{"patch", "ds/evictd", "--patch-file", patch}, {"rollout", "status", "ds/evictd", "--timeout=2m"}} {
+			if _, err := b.Node.Kubectl(ctx, append([]string{"-n", node.Namespace}, words...)...); err != nil {
+				return err
+			}
+		}
 	}
-	if err := b.form(ctx, arm); err != nil {
+	policy.Extra += fmt.Sprintf(`evictionHard: {memory.available: "%d", allocatableMemory.available: "%d", nodefs.available: 12%%, nodefs.inodesFree: 6%%, imagefs.available: 16%%, imagefs.inodesFree: 6%%}
+evictionSoft: {memory.available: "%d", allocatableMemory.available: "%d"}
+evictionSoftGracePeriod: {memory.available: 30s, allocatableMemory.available: 30s}
+`, b.lines.Hard, b.lines.Hard-b.lines.End, b.lines.Soft, b.lines.Soft-b.lines.End)
+	err := errors.Join(b.Node.TellEvictd(kubeletsDefaults()), b.Node.Configure(ctx, policy))
+	if err != nil || b.lives {
 		return err
 	}
-	// The kubelet alone removes evictd's image with the other unused ones when its disk is short.
-	if err := errors.Join(b.Node.Cluster.ImportImage(ctx, b.Node.Files.Image), b.Node.TellEvictd(kubeletsDefaults()), b.configure(ctx, more)); err != nil {
-		return err
-	}
-	return b.schedule(ctx, true)
-}
-
-// form gives evictd's DaemonSet the form of an arm, while none of its pods is on the node.
-func (b *bench) form(ctx context.Context, arm string) error {
-	current, err := b.daemonSets().Get(ctx, "evictd", metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading evictd's DaemonSet: %w", err)
-	}
-	selector := current.Spec.Template.Spec.NodeSelector
-	current.Spec.Template = *b.shipped.DeepCopy()
-	current.Spec.Template.Spec.NodeSelector = selector
-	if _, err = b.daemonSets().Update(ctx, current, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("giving evictd's DaemonSet its shipped form: %w", err)
-	}
-	if arm != byNodeArm {
-		return nil
-	}
-	patch := filepath.Join(filepath.Dir(b.Node.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
-	_, err = b.Node.Kubectl(ctx, "-n", node.Namespace, "patch", "ds/evictd", "--patch-file", patch)
-	return err
+	return measure.Sleep(ctx, decide.CollectedWithin) // a start that knows nothing of the time before evicts no pod for so long
 }
 
 // relieve ends what an earlier run has left: the kubelet reports a pressure for five minutes more,
@@ -236,22 +202,29 @@ func (b *bench) restart(ctx context.Context, process string) error {
 
 // clear removes what a run has made, and waits until its pods are gone.
 func (b *bench) clear(ctx context.Context) error {
-	for _, kinds := range []string{"deployments,poddisruptionbudgets", "pods"} {
-		if _, err := b.Node.Kubectl(ctx, "-n", namespace, "delete", kinds, "--all", "--wait=false", "--grace-period=1"); err != nil {
+	for _, words := range [][]string{
+		{"deployments,poddisruptionbudgets", "--wait=false", "--cascade=foreground"},
+		{"pods", "--wait=false", "--grace-period=1"},
+		{"deployments,pods", "--cascade=foreground", "--timeout=90s"},
+	} {
+		if _, err := b.Node.Kubectl(ctx, append([]string{"-n", namespace, "delete", "--all"}, words...)...); err != nil {
 			return err
 		}
 	}
-	var left []corev1.Pod
-	err := node.Until(ctx, 90*time.Second, func(ctx context.Context) bool {
-		pods, unread := b.Node.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		if unread != nil {
-			return false
-		}
-		left = pods.Items
-		return len(left) == 0
-	})
+	return nil
+}
+
+// keepLog keeps evictd's log beside the result, to find out why.
+func (b *bench) keepLog(ctx context.Context, name string) error {
+	log, err := b.Node.Log(ctx)
+	if err == nil {
+		err = os.MkdirAll(b.settings.results, 0o755) //nolint:gosec // it is for reading
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.settings.results, name+".evictd.log"), []byte(log), 0o600)
+	}
 	if err != nil {
-		return fmt.Errorf("waiting for %d pods of the run to go: %w", len(left), err)
+		return fmt.Errorf("keeping evictd's log: %w", err)
 	}
 	return nil
 }

@@ -22,22 +22,47 @@ const (
 	pastMiB = 300
 )
 
+// aboveMiB is where most scenarios begin.
+const aboveMiB = 200
+
 // leaks is a pod that takes memory until it is ended: 500 MiB at once, the rest at a rate.
-func leaks(app string, rate, asksMiB, aboveMiB int64) Pod {
+func leaks(app string, rate, aboveMiB int64) Pod {
 	const first = 500
 	uses := first + aboveMiB + endMiB + pastMiB
 	return Pod{
-		Workload: node.Workload{Name: app, UsesMiB: uses, AsksMiB: asksMiB, LimitMiB: uses + 100},
+		Workload: node.Workload{Name: app, UsesMiB: uses, AsksMiB: 100, LimitMiB: uses + 100},
 		FirstMiB: first, Rate: rate, Waits: true,
+	}
+}
+
+// slowly leaks 20 MB a second.
+func slowly(app string) Pod { return leaks(app, 20*megabyte, aboveMiB) }
+
+// beside is a pod that uses memory from before the incident.
+func beside(app string, usesMiB, asksMiB, limitMiB int64) Pod {
+	return Pod{Workload: node.Workload{Name: app, UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: limitMiB}}
+}
+
+// ended is a scenario that one pod causes: its end is enough.
+func ended(number int, name, what string, culprit Pod, others ...Pod) Scenario {
+	return Scenario{
+		Number: number, Name: name, What: what, AboveMiB: aboveMiB, Pods: append([]Pod{culprit}, others...),
+		Steps: []Step{begin(culprit.Name)}, Smallest: map[string]int{culprit.Name: 1}, Lasts: 120 * time.Second,
+	}
+}
+
+// endured is a scenario in which a pod does something, and no pod needs to end.
+func endured(number int, name, what string, aboveMiB int64, pods ...Pod) Scenario {
+	pods[0].Waits = true
+	return Scenario{
+		Number: number, Name: name, What: what, AboveMiB: aboveMiB, Pods: pods,
+		Steps: []Step{begin(pods[0].Name)}, Lasts: 60 * time.Second, Whole: true,
 	}
 }
 
 // catalogue returns all scenarios, in order of their numbers.
 func catalogue() []Scenario {
-	var all []Scenario
-	for _, group := range [][]Scenario{leakScenarios(), cacheScenarios(), budgetScenarios(), tenantScenarios(), otherScenarios(), faultScenarios(), diskScenarios()} {
-		all = append(all, group...)
-	}
+	all := slices.Concat(leakScenarios(), besideScenarios(), otherScenarios(), faultScenarios(), diskScenarios())
 	slices.SortFunc(all, func(a, b Scenario) int { return cmp.Compare(a.Number, b.Number) })
 	return all
 }
@@ -53,180 +78,98 @@ func find(number int) *Scenario {
 }
 
 func leakScenarios() []Scenario {
-	const above = 200
-	return []Scenario{
-		{
-			Number: 1, Name: "slow leak", What: "A pod takes 20 MB a second until it is ended.",
-			AboveMiB: above, Pods: []Pod{leaks(leakApp, 20*megabyte, 100, above)}, Steps: []Step{begin(leakApp)},
-			Smallest: map[string]int{leakApp: 1}, Lasts: 120 * time.Second,
-		},
-		{
-			Number: 2, Name: "fast leak", What: "A pod takes 1 GB a second until it is ended.",
-			AboveMiB: 1500, Pods: []Pod{leaks(leakApp, 1000*megabyte, 100, 1500)}, Steps: []Step{begin(leakApp)},
-			Smallest: map[string]int{leakApp: 1}, Lasts: 60 * time.Second,
-		},
-		{
-			Number: 5, Name: "two leaks at once", What: "Two pods take 20 MB a second each until they are ended.",
-			AboveMiB: above, Pods: []Pod{leaks("leak-a", 20*megabyte, 100, above), leaks("leak-b", 20*megabyte, 100, above)},
-			Steps:    []Step{begin("leak-a", "leak-b")},
-			Smallest: map[string]int{"leak-a": 1, "leak-b": 1}, Lasts: 120 * time.Second, Whole: true,
-		},
-		{
-			Number: 21, Name: "400 MB/s to the end", What: "A pod takes 400 MB a second until it is ended, on a node without swap: does the node respond meanwhile?",
-			AboveMiB: 800, Pods: []Pod{leaks(leakApp, 400*megabyte, 100, 800)}, Steps: []Step{begin(leakApp)},
-			Smallest: map[string]int{leakApp: 1}, Lasts: 60 * time.Second,
-		},
-	}
-}
-
-func cacheScenarios() []Scenario {
-	const above = 200
-	storm := Pod{
-		Workload: node.Workload{Name: "storm", UsesMiB: 20, AsksMiB: 2000, LimitMiB: 2200},
-		CacheMiB: 2000, Waits: true,
-	}
-	within := leaks(leakApp, 20*megabyte, 0, above)
-	within.AsksMiB = within.UsesMiB
-	return []Scenario{
-		{
-			Number: 3, Name: "page-cache storm",
-			What:     "A pod within its request reads 2 GB again and again, more than is left, beside pods that are over their requests. Page cache is available memory: no pod needs to be evicted.",
-			AboveMiB: above, Pods: []Pod{
-				storm,
-				{Workload: node.Workload{Name: "over-a", UsesMiB: 250, AsksMiB: 100, LimitMiB: 300}},
-				{Workload: node.Workload{Name: "over-b", UsesMiB: 200, AsksMiB: 50, LimitMiB: 300}},
-			},
-			Steps:     []Step{begin("storm")},
-			Innocents: []string{"storm", "over-a", "over-b"}, Lasts: 60 * time.Second, Whole: true,
-		},
-		{
-			Number: 4, Name: "leak within its request, cache beside",
-			What:     "A pod leaks 20 MB a second within its request, beside an idle pod whose page cache is far over its own.",
-			AboveMiB: above, Pods: []Pod{
-				within,
-				{Workload: node.Workload{Name: "holder", UsesMiB: 10, AsksMiB: 8, LimitMiB: 900}, CacheMiB: 600},
-			},
-			Steps:    []Step{begin(leakApp)},
-			Smallest: map[string]int{leakApp: 1}, Innocents: []string{"holder"}, Lasts: 120 * time.Second,
-		},
-		{
-			Number: 18, Name: "a pod thrashes in its own limit",
-			What:     "A pod with a limit of 200 MiB reads 600 MiB again and again, while 60 % of the node's memory is in use. With evictd's memoryStall. The node is short of nothing.",
-			AboveMiB: standIn*4/10/mebibyte - endMiB, Pods: []Pod{
-				{Workload: node.Workload{Name: "reader", UsesMiB: 50, AsksMiB: 100, LimitMiB: 200}, CacheMiB: 600, Waits: true},
-			},
-			Steps: []Step{begin("reader")}, Config: "memoryStall: {type: full, threshold: 10%, window: 2s}\n",
-			Innocents: []string{"reader"}, Lasts: 60 * time.Second, Whole: true,
-		},
-	}
-}
-
-func tenantScenarios() []Scenario {
-	const above = 200
-	tenant := leaks("tenant", 20*megabyte, 100, above)
-	tenant.Top = true
-	again := leaks(leakApp, 40*megabyte, 100, above)
+	const fastAbove, toTheEndAbove = 1500, 800
+	fast := ended(2, "fast leak", "A pod takes 1 GB a second until it is ended.", leaks(leakApp, 1000*megabyte, fastAbove))
+	fast.AboveMiB, fast.Lasts = fastAbove, 60*time.Second
+	two := ended(5, "two leaks at once", "Two pods take 20 MB a second each until they are ended.", slowly("leak-a"), slowly("leak-b"))
+	two.Steps, two.Smallest, two.Whole = []Step{begin("leak-a", "leak-b")}, map[string]int{"leak-a": 1, "leak-b": 1}, true
+	again := leaks(leakApp, 40*megabyte, aboveMiB)
 	again.Again = true
+	back := ended(9, "it comes back and leaks again",
+		"A Deployment whose pod takes 40 MB a second, and so does each of its replacements, for 10 minutes.", again)
+	back.Smallest, back.Lasts, back.Whole = map[string]int{leakApp: Any}, 10*time.Minute, true
+	toTheEnd := ended(21, "400 MB/s to the end",
+		"A pod takes 400 MB a second until it is ended, on a node without swap: does the node respond meanwhile?",
+		leaks(leakApp, 400*megabyte, toTheEndAbove))
+	toTheEnd.AboveMiB, toTheEnd.Lasts = toTheEndAbove, 60*time.Second
+	return []Scenario{ended(1, "slow leak", "A pod takes 20 MB a second until it is ended.", slowly(leakApp)), fast, two, back, toTheEnd}
+}
+
+// besideScenarios are those of a leak beside a pod that looks like a better victim.
+func besideScenarios() []Scenario {
+	within := slowly(leakApp)
+	within.AsksMiB = within.UsesMiB
+	holder := beside("holder", 10, 8, 900)
+	holder.CacheMiB = 600
+	greedy := beside("greedy", 1600, 50, 1700)
+	greedy.Keeps = 1
+	// It takes all but 60 MiB: less than the kubelet's line leaves.
+	second := beside("second", 300+aboveMiB+endMiB-60, 50, 1500)
+	second.FirstMiB, second.Rate, second.Waits = 300, 100*megabyte, true
+	budget := ended(6, "the greedy pod has a budget",
+		"A pod far over its request has a budget that allows nothing; a second one over its request, without a budget, takes memory to below the kubelet's line and stops.",
+		second, greedy)
+	budget.Exact, budget.Lasts = true, 60*time.Second
+	tenant := slowly("tenant")
+	tenant.Top = true
+	top := ended(8, "a tenant with top priorities",
+		"The pod that leaks 20 MB a second has the highest priority there is; a neighbour without priority is a little over its request. With evictd, a fence is around the tenant.",
+		tenant, beside("neighbour", 300, 200, 400))
+	top.Config = "queues:\n- {name: tenant, podSelector: {matchLabels: {app: tenant}}, properties: {priority.policy: fence}}\n"
 	return []Scenario{
-		{
-			Number: 8, Name: "a tenant with top priorities",
-			What:     "The pod that leaks 20 MB a second has the highest priority there is; a neighbour without priority is a little over its request. With evictd, a fence is around the tenant.",
-			AboveMiB: above, Pods: []Pod{tenant, {Workload: node.Workload{Name: "neighbour", UsesMiB: 300, AsksMiB: 200, LimitMiB: 400}}},
-			Steps:    []Step{begin("tenant")},
-			Config:   "queues:\n- {name: tenant, podSelector: {matchLabels: {app: tenant}}, properties: {priority.policy: fence}}\n",
-			Smallest: map[string]int{"tenant": 1}, Innocents: []string{"neighbour"}, Lasts: 120 * time.Second,
-		},
-		{
-			Number: 9, Name: "it comes back and leaks again",
-			What:     "A Deployment whose pod takes 40 MB a second, and so does each of its replacements, for 10 minutes.",
-			AboveMiB: above, Pods: []Pod{again}, Steps: []Step{begin(leakApp)},
-			Smallest: map[string]int{leakApp: Any}, Lasts: 10 * time.Minute, Whole: true,
-		},
+		ended(4, "leak within its request, cache beside",
+			"A pod leaks 20 MB a second within its request, beside an idle pod whose page cache is far over its own.", within, holder),
+		budget, top,
 	}
 }
 
 func otherScenarios() []Scenario {
-	const above = 200
+	storm, reader, forker := beside("storm", 20, 2000, 2200), beside("reader", 50, 100, 200), beside("forker", 0, 400, 800)
+	storm.CacheMiB, reader.CacheMiB, forker.Flags = 2000, 600, []string{"--forks=100000"}
+	thrashes := endured(18, "a pod thrashes in its own limit",
+		"A pod with a limit of 200 MiB reads 600 MiB again and again, while 60 % of the node's memory is in use. With evictd's memoryStall. The node is short of nothing.",
+		standIn*4/10/mebibyte-endMiB, reader)
+	thrashes.Config = "memoryStall: {type: full, threshold: 10%, window: 2s}\n"
+	bomb := endured(16, "fork bomb", "A pod starts processes without end, below its limits of PIDs and memory. No pod needs to be evicted.", 1000, forker)
+	bomb.Lasts = 40 * time.Second
+	three := beside("within", 750, 800, 850)
+	three.Replicas = 3
+	host := ended(17, "a host process takes the memory",
+		"A process outside of the pods takes 40 MB a second, to below the kubelet's line, and keeps it. Three pods within their requests are beside it: one of them would be enough. Replacements have another node.",
+		three)
+	host.Steps = []Step{{What: "the incident begins", Do: func(_ context.Context, t *turn) error {
+		return t.hostTakes(aboveMiB+endMiB-50, 40*megabyte)
+	}}}
+	host.Elsewhere, host.Exact, host.Lasts, host.Whole = true, true, 60*time.Second, true
 	return []Scenario{
-		{
-			Number: 16, Name: "fork bomb",
-			What:     "A pod starts processes without end, below its limits of PIDs and memory. No pod needs to be evicted.",
-			AboveMiB: 1000, Pods: []Pod{
-				{Workload: node.Workload{Name: "forker", AsksMiB: 400, LimitMiB: 800, Flags: []string{"--forks=100000"}}, Waits: true},
-			},
-			Steps:     []Step{begin("forker")},
-			Innocents: []string{"forker"}, Lasts: 40 * time.Second, Whole: true,
-		},
-		{
-			Number: 17, Name: "a host process takes the memory",
-			What:     "A process outside of the pods takes 40 MB a second, to below the kubelet's line, and keeps it. Three pods within their requests are beside it: one of them would be enough. Replacements have another node.",
-			AboveMiB: above, Elsewhere: true, Pods: []Pod{
-				{Workload: node.Workload{Name: "within", Replicas: 3, UsesMiB: 750, AsksMiB: 800, LimitMiB: 850}},
-			},
-			Steps: []Step{{What: "the incident begins", Do: func(_ context.Context, t *turn) error {
-				return t.hostTakes(above+endMiB-50, 40*megabyte)
-			}}},
-			Exact: true, Smallest: map[string]int{"within": 1}, Lasts: 60 * time.Second, Whole: true,
-		},
+		endured(3, "page-cache storm",
+			"A pod within its request reads 2 GB again and again, more than is left, beside pods that are over their requests. Page cache is available memory: no pod needs to be evicted.",
+			aboveMiB, storm, beside("over-a", 250, 100, 300), beside("over-b", 200, 50, 300)),
+		thrashes, bomb, host,
 	}
 }
 
+// faultScenarios are those of a leak in which something else goes wrong, or holds it up.
 func faultScenarios() []Scenario {
-	const above = 200
-	hooked := leaks(leakApp, 20*megabyte, 100, above)
-	hooked.PreStop = 10 * time.Second
-	return []Scenario{
-		{
-			Number: 19, Name: "the API server is away",
-			What:     "A pod leaks 20 MB a second. 8 s later the API server is killed, and is away for 20 s.",
-			AboveMiB: above, Pods: []Pod{leaks(leakApp, 20*megabyte, 100, above)},
-			Steps: []Step{
-				begin(leakApp),
-				{What: "the API server is killed", Wait: after(8 * time.Second), Do: func(_ context.Context, t *turn) error {
-					return t.Node.Cluster.Signal(apiServer, syscall.SIGKILL)
-				}},
-				{What: "the API server starts again", Wait: after(20 * time.Second), Do: func(ctx context.Context, t *turn) error {
-					return t.Node.Cluster.StartProcess(ctx, apiServer)
-				}},
-			},
-			Smallest: map[string]int{leakApp: 1}, Lasts: 120 * time.Second,
-		},
-		{
-			Number: 20, Name: "evictd is killed",
-			What:     "A pod leaks 20 MB a second, with a preStop hook of 10 s. As soon as it is ended, evictd is killed.",
-			AboveMiB: above, Pods: []Pod{hooked},
-			Steps:    []Step{begin(leakApp), {What: "evictd is killed, where it runs", Wait: untilEnding, Do: killEvictd}},
-			Smallest: map[string]int{leakApp: 1}, Lasts: 120 * time.Second,
-		},
-	}
-}
-
-func budgetScenarios() []Scenario {
-	const above = 200
-	// It takes all but 60 MiB: less than the kubelet's line leaves.
-	second := Pod{
-		Workload: node.Workload{Name: "second", UsesMiB: 300 + above + endMiB - 60, AsksMiB: 50, LimitMiB: 1500},
-		FirstMiB: 300, Rate: 100 * megabyte, Waits: true,
-	}
-	polite := leaks(leakApp, 20*megabyte, 100, above)
+	polite, hooked := slowly(leakApp), slowly(leakApp)
 	polite.PreStop, polite.Grace = 25*time.Second, 40*time.Second
-	return []Scenario{
-		{
-			Number: 6, Name: "the greedy pod has a budget",
-			What:     "A pod far over its request has a budget that allows nothing; a second one over its request, without a budget, takes memory to below the kubelet's line and stops.",
-			AboveMiB: above, Pods: []Pod{
-				{Workload: node.Workload{Name: "greedy", UsesMiB: 1600, AsksMiB: 50, LimitMiB: 1700}, Keeps: 1}, second,
-			},
-			Exact: true, Steps: []Step{begin("second")},
-			Smallest: map[string]int{"second": 1}, Innocents: []string{"greedy"}, Lasts: 60 * time.Second,
-		},
-		{
-			Number: 7, Name: "a preStop hook of 25 s",
-			What:     "The pod that leaks 20 MB a second has a preStop hook of 25 s, and goes on leaking meanwhile.",
-			AboveMiB: above, Pods: []Pod{polite}, Steps: []Step{begin(leakApp)},
-			Smallest: map[string]int{leakApp: 1}, Lasts: 150 * time.Second,
-		},
-	}
+	hook := ended(7, "a preStop hook of 25 s",
+		"The pod that leaks 20 MB a second has a preStop hook of 25 s, and goes on leaking meanwhile.", polite)
+	hook.Lasts = 150 * time.Second
+	away := ended(19, "the API server is away",
+		"A pod leaks 20 MB a second. 8 s later the API server is killed, and is away for 20 s.", slowly(leakApp))
+	away.Steps = append(away.Steps,
+		Step{What: "the API server is killed", Wait: after(8 * time.Second), Do: func(_ context.Context, t *turn) error {
+			return t.Node.Cluster.Signal(apiServer, syscall.SIGKILL)
+		}},
+		Step{What: "the API server starts again", Wait: after(20 * time.Second), Do: func(ctx context.Context, t *turn) error {
+			return t.Node.Cluster.StartProcess(ctx, apiServer)
+		}})
+	hooked.PreStop = 10 * time.Second
+	killed := ended(20, "evictd is killed",
+		"A pod leaks 20 MB a second, with a preStop hook of 10 s. As soon as it is ended, evictd is killed.", hooked)
+	killed.Steps = append(killed.Steps, Step{What: "evictd is killed, where it runs", Wait: untilEnding, Do: killEvictd})
+	return []Scenario{hook, away, killed}
 }
 
 // killEvictd ends evictd's process as a crash would; without evictd nothing happens.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -26,10 +27,8 @@ func diskScenarios() []Scenario {
 	for i := range all {
 		s := &all[i]
 		s.Signal, s.AboveMiB = node.ImageSpace, roomMiB
+		s.DiskAboveMiB, s.DiskVariesMiB = cmp.Or(s.DiskAboveMiB, diskAboveMiB), cmp.Or(s.DiskVariesMiB, diskVariesMiB)
 		s.Pods = append(s.Pods, keepers()...)
-		for _, p := range keepers() {
-			s.Innocents = append(s.Innocents, p.Name)
-		}
 	}
 	return all
 }
@@ -51,13 +50,8 @@ func fills(flags []string, grows *Growth) Pod {
 func fillScenarios() []Scenario {
 	const whole = diskSize / mebibyte
 	scenario := func(number int, name, what string, filler Pod) Scenario {
-		return Scenario{
-			Number: number, Name: name,
-			What:         "A pod fills the disk at 200 MB a second with " + what + ", until it is ended. Two others have held 500 and 300 MiB of it for long.",
-			DiskAboveMiB: diskAboveMiB, DiskVariesMiB: diskVariesMiB,
-			Pods: []Pod{filler}, Steps: []Step{begin(fillerApp)},
-			Smallest: map[string]int{fillerApp: 1}, Lasts: 120 * time.Second,
-		}
+		return ended(number, name,
+			"A pod fills the disk at 200 MB a second with "+what+", until it is ended. Two others have held 500 and 300 MiB of it for long.", filler)
 	}
 	return []Scenario{
 		scenario(10, "an emptyDir fills the disk", "a file in an emptyDir", fills(nil, &Growth{Path: "/data/fill", MiB: whole, Rate: fastFill})),
@@ -85,8 +79,7 @@ func unusedImages() Scenario {
 func hostFile() Scenario {
 	return Scenario{
 		Number: 14, Name: "a host file fills the disk",
-		What:         "A process of the host fills the disk at 200 MB a second, to 8 % of it, with a file that stays. In the end all pods together hold less than what is missing: no eviction would help.",
-		DiskAboveMiB: diskAboveMiB, DiskVariesMiB: diskVariesMiB,
+		What:  "A process of the host fills the disk at 200 MB a second, to 8 % of it, with a file that stays. In the end all pods together hold less than what is missing: no eviction would help.",
 		Steps: []Step{{What: "the incident begins", Do: func(_ context.Context, t *turn) error { return t.hostFills(fastFill) }}},
 		Lasts: 90 * time.Second, Whole: true,
 	}
@@ -95,11 +88,9 @@ func hostFile() Scenario {
 // deletedFile is space of a pod that the kubelet does not count for it.
 func deletedFile() Scenario {
 	filler := fills(nil, &Growth{Path: "/data/fill", Rate: fastFill, Deleted: true, StopsAtPercent: stopsAtPercent})
-	return Scenario{
-		Number: 15, Name: "a deleted file is held open",
-		What:         "A pod fills the disk at 200 MB a second, to 8 % of it, with a file in its emptyDir that is deleted and still open. No directory has it: neither the kubelet nor evictd by its default source counts it for the pod. Its end alone would help; that of any other pod would not.",
-		DiskAboveMiB: diskAboveMiB, DiskVariesMiB: diskVariesMiB,
-		Pods: []Pod{filler}, Steps: []Step{begin(fillerApp)},
-		Smallest: map[string]int{fillerApp: 1}, Lasts: 90 * time.Second,
-	}
+	s := ended(15, "a deleted file is held open",
+		"A pod fills the disk at 200 MB a second, to 8 % of it, with a file in its emptyDir that is deleted and still open. No directory has it: neither the kubelet nor evictd by its default source counts it for the pod. Its end alone would help; that of any other pod would not.",
+		filler)
+	s.Lasts = 90 * time.Second
+	return s
 }

@@ -56,7 +56,7 @@ func (t *turn) hostsHold() int64 {
 	defer t.mu.Unlock()
 	sum := int64(0)
 	for _, process := range t.hosts {
-		resident, _ := measure.RSS(process.Process.Pid) // none once it has ended
+		resident, _ := measure.OfProcess(process.Process.Pid, "VmRSS") // none once it has ended
 		sum += resident
 	}
 	return sum

@@ -12,16 +12,6 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// kubeletsHealth is a client of the kubelet's own health.
-func (t *turn) kubeletsHealth(ctx context.Context) (*client, error) {
-	asks, address, err := t.Node.Kubelet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	asks.Timeout = clientsAnswer
-	return &client{http: asks, url: address + "/healthz", every: heartbeat}, nil
-}
-
 // measured waits until the kubelet's own figures show what the pods hold: it ends a pod that it has
 // not measured before any other, and the pods of an incident are older than that.
 func (t *turn) measured(ctx context.Context) error {

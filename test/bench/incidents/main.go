@@ -13,29 +13,26 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/evictd/evictd/test/internal/measure"
+	"github.com/evictd/evictd/test/internal/node"
 	"github.com/evictd/evictd/test/internal/rig"
 )
 
 // settings are the flags.
 type settings struct {
 	runs    int
-	only    []int // scenarios; empty is all
+	only    []int // scenarios
 	arms    []string
 	results string
 	commit  string
 	source  string // of the results, see [Result.Source]
 	page    string
 	table   bool
-	begins  time.Duration // no run begins later than that; 0 is no limit
 	soak    time.Duration // how long rounds of a soak begin; 0 is a series of runs
 	seed    uint64        // of the rounds of a soak
 }
@@ -53,7 +50,6 @@ func parse(arguments []string) (settings, error) {
 	flags.StringVar(&s.source, "source", "", "commit of all that is measured, for the results; empty is unknown")
 	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table; empty prints it")
 	flags.BoolVar(&s.table, "table", false, "only make the table from the results")
-	flags.DurationVar(&s.begins, "begins", 0, "begin no run later than that after the start; 0 is no limit")
 	flags.DurationVar(&s.soak, "soak", 0, "a soak: begin rounds for that long, evictd lives on; 0 is a series of runs")
 	flags.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()), "order of the rounds of a soak; the default is the clock")
 	if err := flags.Parse(arguments); err != nil {
@@ -89,8 +85,14 @@ func (s *settings) choose(only string) error {
 		}
 		s.only = append(s.only, number)
 	}
-	if s.soak > 0 && len(s.only) == 0 {
+	switch {
+	case len(s.only) > 0:
+	case s.soak > 0:
 		s.only = quick()
+	default:
+		for _, scenario := range catalogue() {
+			s.only = append(s.only, scenario.Number)
+		}
 	}
 	return nil
 }
@@ -111,32 +113,12 @@ func run(ctx context.Context, arguments []string) error {
 	return errors.Join(b.Run(ctx, b.up, runs), publishes(&chosen))
 }
 
-// identify reads what the results name.
-func (b *bench) identify(ctx context.Context) error {
-	current, err := b.Node.Client.CoreV1().Nodes().Get(ctx, b.Node.Name(), metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading the node: %w", err)
-	}
-	info := &current.Status.NodeInfo
-	version, err := exec.CommandContext(ctx, b.Node.Files.Binary, "version").Output() //nolint:gosec // the Makefile built it
-	if err != nil {
-		return fmt.Errorf("asking evictd for its version: %w", err)
-	}
-	b.machine.kernel, b.machine.kubernetes, b.machine.evictd = info.KernelVersion, info.KubeletVersion, strings.TrimSpace(string(version))
-	return nil
-}
-
-// wants reports whether the scenario was chosen.
-func (s *settings) wants(scenario *Scenario) bool {
-	return len(s.only) == 0 || slices.Contains(s.only, scenario.Number)
-}
-
 // series does all runs by turns: both arms of a scenario follow each other, and the one that is
 // first changes with every run.
 func (b *bench) series(ctx context.Context) error {
 	for number := 1; number <= b.settings.runs; number++ {
 		for _, s := range catalogue() {
-			if !b.settings.wants(&s) {
+			if !slices.Contains(b.settings.only, s.Number) {
 				continue
 			}
 			arms := slices.Clone(b.settings.arms)
@@ -156,22 +138,19 @@ func (b *bench) series(ctx context.Context) error {
 	return nil
 }
 
-// one does one run, unless it is done or it is too late, and keeps its result.
+// one does one run, unless it is done, and keeps its result.
 func (b *bench) one(ctx context.Context, s *Scenario, arm string, number int) error {
-	if b.settings.begins > 0 && time.Since(b.Started) > b.settings.begins {
-		return nil
-	}
-	done, err := b.done(&Result{Scenario: s.Number, Arm: arm, Run: number})
+	done, err := b.settings.done(&Result{Scenario: s.Number, Arm: arm, Run: number})
 	if err != nil || done {
 		return err
 	}
-	r, err := b.run(ctx, s, arm, number)
+	r, err := b.run(ctx, s, arm, number, node.Policy{Limits: "{}", Extra: s.Config})
 	if err != nil {
 		return err
 	}
 	all, granted := r.by(causes()...), r.by(byEvictd, byKubelet)
-	b.Say("%2d %-28s %-11s run %d: evictd ended %d, all %d (%d beyond, %d innocent), OOM kills %d, budgets %d, grace %d of %d, below %.1f / %.1f s, failed %d of %d; %.0f s",
+	b.Say("%2d %-28s %-11s run %d: evictd ended %d, all %d (%d beyond, %d innocent), OOM kills %d, budgets %d, grace %d of %d, below %.1f / %.1f s, failed %d of %d",
 		s.Number, s.Name, arm, number, r.by(byEvictd).ended, all.ended, all.beyond, all.innocent, r.OOMKills, r.Violated, granted.graceful, granted.ended,
-		r.line(hardLine).Below, r.line(kubeletLine).Below, r.Failed, r.Asked, r.Seconds)
+		r.line(hardLine).Below, r.line(kubeletLine).Below, r.Failed, r.Asked)
 	return r.write(b.settings.results)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evictd/evictd/test/internal/measure"
 )
 
 // Moment is one line of a run's timeline.
@@ -24,22 +34,23 @@ type Moment struct {
 
 // observer follows what the API server tells of the pods and budgets of one run.
 type observer struct {
-	mu      sync.Mutex
-	began   time.Time // zero before the incident begins
-	lives   map[string]*life
-	budgets map[string]*violation
-	moments []Moment
+	mu       sync.Mutex
+	began    time.Time // zero before the incident begins
+	lives    map[types.UID]*life
+	short    map[string]bool // whether a budget has fewer healthy pods than it wants
+	violated int             // how often one fell short that was met before
+	moments  []Moment
 }
 
 // observe starts to follow a namespace until ctx is done, and returns when all that is there has been seen.
 func observe(ctx context.Context, client kubernetes.Interface, namespace string) (*observer, error) {
-	o := &observer{lives: map[string]*life{}, budgets: map[string]*violation{}}
-	pods, budgets := newFollowed(o.pod), newFollowed(func(object any, _ bool) { o.budget(object) })
-	follow(ctx, client.CoreV1().RESTClient(), "pods", namespace, &corev1.Pod{}, pods)
-	follow(ctx, client.PolicyV1().RESTClient(), "poddisruptionbudgets", namespace, &policyv1.PodDisruptionBudget{}, budgets)
-	for _, each := range []*followed{pods, budgets} {
+	o := &observer{lives: map[types.UID]*life{}, short: map[string]bool{}}
+	listed := make(chan struct{}, 2)
+	go o.follow(ctx, cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, fields.Everything()), o.pods, listed)
+	go o.follow(ctx, cache.NewListWatchFromClient(client.PolicyV1().RESTClient(), "poddisruptionbudgets", namespace, fields.Everything()), o.each, listed)
+	for range cap(listed) {
 		select {
-		case <-each.listed:
+		case <-listed:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("following the pods and budgets: %w", context.Cause(ctx))
 		}
@@ -47,98 +58,118 @@ func observe(ctx context.Context, client kubernetes.Interface, namespace string)
 	return o, nil
 }
 
+// follow lists the objects of a kind and watches them, again and again until ctx is done. Client-go's own informers
+// wait for up to a minute, and would miss a pod that ends after the API server was away.
+func (o *observer) follow(ctx context.Context, kind *cache.ListWatch, list func([]runtime.Object), listed chan<- struct{}) {
+	const askAgain = 200 * time.Millisecond
+	for ; ctx.Err() == nil; _ = measure.Sleep(ctx, askAgain) {
+		all, err := kind.ListWithContext(ctx, metav1.ListOptions{})
+		if err != nil {
+			continue // the API server is away
+		}
+		objects, unread := meta.ExtractList(all)
+		version, unknown := meta.NewAccessor().ResourceVersion(all)
+		watching, err := kind.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: version})
+		if errors.Join(unread, unknown, err) != nil {
+			continue
+		}
+		list(objects)
+		select {
+		case listed <- struct{}{}:
+		default: // not the first time
+		}
+		for event := range watching.ResultChan() {
+			o.see(event.Object, event.Type == watch.Deleted)
+		}
+	}
+}
+
+// pods takes a list of all pods. Those that are missing went while nothing was seen.
+func (o *observer) pods(all []runtime.Object) {
+	o.each(all)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	there := map[types.UID]bool{}
+	for _, object := range all {
+		if pod, is := object.(*corev1.Pod); is {
+			there[pod.UID] = true
+		}
+	}
+	for uid, l := range o.lives {
+		l.gone = l.gone || !there[uid]
+	}
+}
+
+func (o *observer) each(all []runtime.Object) {
+	for _, object := range all {
+		o.see(object, false)
+	}
+}
+
+// see takes one state of an object. What a watch tells of its own end is none.
+func (o *observer) see(object runtime.Object, removed bool) {
+	switch is := object.(type) {
+	case *corev1.Pod:
+		o.pod(is, removed)
+	case *policyv1.PodDisruptionBudget:
+		o.budget(is)
+	}
+}
+
 // begin says that what comes now belongs to the incident.
 func (o *observer) begin(at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.began = at
-	for _, v := range o.budgets {
-		v.count = 0
-	}
+	o.began, o.violated = at, 0
 }
 
 // note adds a line to the timeline.
 func (o *observer) note(what string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.noteAt(time.Now(), what)
+	o.write(what)
 }
 
-func (o *observer) noteAt(at time.Time, what string) {
+func (o *observer) write(what string) {
 	if !o.began.IsZero() {
-		o.moments = append(o.moments, Moment{at.Sub(o.began).Seconds(), what})
+		o.moments = append(o.moments, Moment{time.Since(o.began).Seconds(), what})
 	}
 }
 
-func (o *observer) pod(object any, removed bool) {
-	pod, is := object.(*corev1.Pod)
-	if !is {
-		return
-	}
-	now := time.Now()
+func (o *observer) pod(pod *corev1.Pod, removed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	l, known := o.lives[string(pod.UID)]
+	l, known := o.lives[pod.UID]
 	if !known {
-		l = newLife(pod)
-		o.lives[string(pod.UID)] = l
-		if !o.began.IsZero() {
-			o.noteAt(now, l.app+": a new pod")
-		}
+		l = newLife(pod, o.write)
+		o.lives[pod.UID] = l
+		o.write(l.app + ": a new pod")
 	}
-	before := *l
-	killed := len(l.killed) // the map is not copied
-	l.see(pod, now)
-	o.tell(&before, l, len(l.killed) > killed, now)
+	l.see(pod, time.Now())
 	l.gone = l.gone || removed
 }
 
-// tell writes into the timeline what is new about a pod.
-func (o *observer) tell(before, l *life, killed bool, now time.Time) {
-	fresh := l.causes[len(before.causes):]
-	for _, c := range fresh {
-		o.noteAt(now, map[string]string{
-			byEvictd: "evictd evicts ", byKubelet: "the kubelet evicts ", byKernel: "the kernel ends (OOM) ",
-		}[c.by]+l.app)
-	}
-	if killed && len(fresh) == 0 {
-		o.noteAt(now, "the kernel ends (OOM) "+l.app+" again")
-	}
-	if l.leaving && !before.leaving && len(l.causes) == 0 {
-		o.noteAt(now, l.app+" is deleted")
-	}
-	if before.finished.IsZero() && !l.finished.IsZero() && l.exit != nil {
-		o.noteAt(now, fmt.Sprintf("%s has ended, exit code %d", l.app, *l.exit))
-	}
-}
-
-func newLife(pod *corev1.Pod) *life {
-	l := &life{app: pod.Labels["app"], name: pod.Name, killed: map[string]bool{}}
+func newLife(pod *corev1.Pod, note func(string)) *life {
+	l := &life{app: pod.Labels["app"], name: pod.Name, note: note, killed: map[string]bool{}}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		l.request += c.Resources.Requests.Memory().Value()
 		l.preStop = l.preStop || (c.Lifecycle != nil && c.Lifecycle.PreStop != nil)
 	}
 	return l
 }
 
-func (o *observer) budget(object any) {
-	b, is := object.(*policyv1.PodDisruptionBudget)
-	if !is || b.Status.ObservedGeneration != b.Generation {
+func (o *observer) budget(b *policyv1.PodDisruptionBudget) {
+	if b.Status.ObservedGeneration != b.Generation {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	v, known := o.budgets[b.Name]
-	if !known {
-		v = &violation{short: b.Status.CurrentHealthy < b.Status.DesiredHealthy}
-		o.budgets[b.Name] = v
+	short := b.Status.CurrentHealthy < b.Status.DesiredHealthy
+	if was, known := o.short[b.Name]; known && short && !was {
+		o.violated++
+		o.write(fmt.Sprintf("the budget of %s is violated: %d healthy, %d wanted", b.Name, b.Status.CurrentHealthy, b.Status.DesiredHealthy))
 	}
-	before := v.count
-	v.see(b.Status.CurrentHealthy, b.Status.DesiredHealthy)
-	if v.count > before {
-		o.noteAt(time.Now(), fmt.Sprintf("the budget of %s is violated: %d healthy, %d wanted", b.Name, b.Status.CurrentHealthy, b.Status.DesiredHealthy))
-	}
+	o.short[b.Name] = short
 }
 
 // state is what a run waits for.
@@ -192,8 +223,5 @@ func (o *observer) told(journals string) (ends []End, violated int, moments []Mo
 	slices.SortFunc(ends, func(a, b End) int {
 		return strings.Compare(fmt.Sprintf("%09.3f%s", a.At, a.Pod), fmt.Sprintf("%09.3f%s", b.At, b.Pod))
 	})
-	for _, v := range o.budgets {
-		violated += v.count
-	}
-	return ends, violated, slices.Clone(o.moments)
+	return ends, o.violated, slices.Clone(o.moments)
 }

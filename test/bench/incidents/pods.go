@@ -59,12 +59,7 @@ func (t *turn) workload(p *Pod) node.Workload {
 	if p.Grows != nil {
 		w.Flags = append(w.Flags, t.growth(p.Grows)...)
 	}
-	w.Change = func(spec *corev1.PodSpec) {
-		if p.Change != nil {
-			p.Change(spec)
-		}
-		p.change(spec, t.dir)
-	}
+	w.Change = func(spec *corev1.PodSpec) { p.change(spec, t.dir) }
 	return w
 }
 

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -191,8 +190,7 @@ type keeper struct {
 	// limit is that of the pods when the incident began. What a host process takes of the
 	// stand-in node is not the pods' any more.
 	limit int64
-
-	mu  sync.Mutex
+	// off is by how much the rest of the machine was off at most, in bytes, before the ballast gave way.
 	off int64
 }
 
@@ -228,9 +226,7 @@ func (k *keeper) correct(time.Time) error {
 		return err
 	}
 	off := k.base.foreign(now)
-	k.mu.Lock()
 	k.off = max(k.off, off, -off)
-	k.mu.Unlock()
 	err = k.share(now.host)
 	if err == nil && (off > slack || off < -slack) {
 		err = k.room.ballast.Set(max(0, k.room.ballast.Size()+min(max(off, -atOnce), atOnce)))
@@ -246,12 +242,4 @@ func (k *keeper) share(host int64) error {
 		return nil
 	}
 	return k.room.limit(limit)
-}
-
-// worst returns by how much the rest of the machine was off at most, in bytes, before the
-// ballast gave way.
-func (k *keeper) worst() int64 {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.off
 }

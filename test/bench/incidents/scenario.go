@@ -35,8 +35,6 @@ type Scenario struct {
 	// Smallest is the smallest set of victims that ends the incident, in pods for each app; nil
 	// is none: no eviction is needed, or none would help. Any as a number allows each pod of the app.
 	Smallest map[string]int
-	// Innocents are the apps that did not cause the incident, besides the common ones.
-	Innocents []string
 	// Elsewhere has replacements of the pods wait for another node: the node is cordoned when all pods
 	// run. Otherwise they come back to it at once, in the middle of the incident.
 	Elsewhere bool
@@ -104,7 +102,7 @@ type Step struct {
 }
 
 // The common pods: a service with three replicas, whose budget allows one disruption and which
-// a steady client asks; a pod that writes a heartbeat; a pod a little over its request.
+// a steady client asks; a small pod; a pod a little over its request.
 const (
 	webApp, beatApp, modestApp = "web", "beat", "modest"
 )
@@ -114,14 +112,20 @@ func common(address string) []Pod {
 		{Workload: node.Workload{
 			Name: webApp, Replicas: 3, UsesMiB: 40, AsksMiB: 64, LimitMiB: 128, Flags: []string{"--serve=" + address},
 		}, Keeps: 2},
-		{Workload: node.Workload{Name: beatApp, UsesMiB: 8, AsksMiB: 32, LimitMiB: 64, Flags: []string{"--heartbeat=/run-dir/heartbeat"}}},
+		{Workload: node.Workload{Name: beatApp, UsesMiB: 8, AsksMiB: 32, LimitMiB: 64}},
 		{Workload: node.Workload{Name: modestApp, UsesMiB: 120, AsksMiB: 100, LimitMiB: 200}},
 	}
 }
 
-// innocents are the apps whose end counts against the arm.
+// innocents are the apps whose end counts against the arm: all that need not end.
 func (s *Scenario) innocents() []string {
-	return append([]string{webApp, beatApp, modestApp}, s.Innocents...)
+	apps := []string{webApp, beatApp, modestApp}
+	for i := range s.Pods {
+		if app := s.Pods[i].Name; s.Smallest[app] == 0 {
+			apps = append(apps, app)
+		}
+	}
+	return apps
 }
 
 // takesAtOnceMiB is what the pods take when they begin.

@@ -5,21 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evictd/evictd/test/internal/measure"
+	"github.com/evictd/evictd/test/internal/node"
 )
 
 // calmFor is how long nothing must happen until an incident is over: longer than the kubelet's
 // interval of 10 s, so that it has looked once more.
 const calmFor = 15 * time.Second
+
+// looksEvery is how often a run looks whether that is so.
+const looksEvery = 200 * time.Millisecond
 
 // turn is one run of a scenario in one arm.
 type turn struct {
@@ -30,6 +34,7 @@ type turn struct {
 	name     string // of its result
 	dir      string // for the pods' journals and start files
 	pods     []Pod
+	random   *rand.Rand // of the scenario and the run's number
 	observer *observer
 	gauge    *gauge
 	began    time.Time
@@ -45,21 +50,24 @@ type turn struct {
 }
 
 // run is one run from its preparation to its removal.
-func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r *Result, err error) {
-	t := &turn{bench: b, scenario: s, arm: arm, pods: append(common(b.address), s.Pods...)}
+func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int, policy node.Policy) (r *Result, err error) {
+	t := &turn{
+		bench: b, scenario: s, arm: arm, pods: append(common(b.address), s.Pods...),
+		random: rand.New(rand.NewPCG(uint64(number), uint64(s.Number))), //nolint:gosec // no secret; neither is negative
+	}
 	r = &Result{
 		Scenario: s.Number, Name: s.Name, Arm: arm, Run: number, Began: time.Now(),
 		Smallest: s.Smallest, Innocents: s.innocents(), Signal: s.signal(),
+		Source: b.settings.source, Commit: b.settings.commit, Kubernetes: b.kubernetes,
 	}
-	t.draw(number)
-	b.describe(r)
+	r.Machine, r.Load, _ = strings.Cut(measure.Machine(), "; load average ")
+	t.above = s.DiskAboveMiB<<20 + upTo(s.DiskVariesMiB, t.random)
 	if err = t.makeDirs(r.file()); err != nil {
 		return nil, err
 	}
-	if err = b.arm(ctx, arm, s.Config); err != nil {
+	if err = b.arm(ctx, arm, policy); err != nil {
 		return nil, err
 	}
-	r.Lines, r.DiskLines = b.lines, b.disk.lines
 	defer func() { err = errors.Join(err, t.end(context.WithoutCancel(ctx))) }()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -79,14 +87,10 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r
 			return nil, err
 		}
 	}
-	if err := t.place(ctx, number); err != nil {
+	if err := t.place(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.incident(ctx, r); err != nil {
-		return nil, err
-	}
-	r.Seconds = time.Since(r.Began).Seconds()
-	return r, nil
+	return r, t.incident(ctx, r)
 }
 
 func (t *turn) makeDirs(name string) error {
@@ -100,19 +104,6 @@ func (t *turn) makeDirs(name string) error {
 		}
 	}
 	return nil
-}
-
-// seeded returns the random numbers of a run.
-func (t *turn) seeded(number int) *rand.Rand {
-	return rand.New(rand.NewPCG(uint64(number), uint64(t.scenario.Number))) //nolint:gosec // no secret; neither is negative
-}
-
-// draw draws the disk's distance from evictd's line.
-func (t *turn) draw(number int) {
-	t.above = t.scenario.DiskAboveMiB << 20
-	if varies := t.scenario.DiskVariesMiB << 20; varies > 0 {
-		t.above += t.seeded(number).Int64N(varies)
-	}
 }
 
 // placeDisk puts the disk at the scenario's distance from evictd's line.
@@ -140,14 +131,17 @@ func (t *turn) fillTo(percent int64) int64 {
 	return t.above + t.disk.lines.Hard - t.disk.lines.Size*percent/whole
 }
 
+// upTo returns a random number of bytes below that many MiB.
+func upTo(mebibytes int64, random *rand.Rand) int64 { return random.Int64N(max(mebibytes<<20, 1)) }
+
 // place puts the node at the scenario's distance from evictd's soft line, and its pods' cgroup
 // under its limit. The distance varies with the seed, so that the kubelet looks at different
 // moments, and both arms of a run have the same.
-func (t *turn) place(ctx context.Context, seed int) error {
+func (t *turn) place(ctx context.Context) error {
 	const variesMiB = 200
 	distance := t.lines.Soft - t.lines.End + (t.scenario.AboveMiB+t.scenario.takesAtOnceMiB())<<20
 	if !t.scenario.Exact {
-		distance += t.seeded(seed).Int64N(variesMiB << 20)
+		distance += upTo(variesMiB, t.random)
 	}
 	if t.scenario.onDisk() {
 		if err := t.placeDisk(ctx); err != nil {
@@ -169,12 +163,7 @@ func (t *turn) place(ctx context.Context, seed int) error {
 
 // incident does the scenario's steps and measures until it is over.
 func (t *turn) incident(ctx context.Context, r *Result) error {
-	before, err := measure.ReadMachineCPU()
-	kills, unread := measure.OOMKills()
-	if err = errors.Join(err, unread); err != nil {
-		return err
-	}
-	kubelets, err := t.kubeletsHealth(ctx)
+	kills, err := measure.OOMKills()
 	if err != nil {
 		return err
 	}
@@ -182,9 +171,7 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 	if k.base, err = k.use(); err != nil {
 		return err
 	}
-	web := &client{
-		http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: clientsAnswer}, url: "http://" + t.address, every: clientEvery,
-	}
+	web := &client{}
 	t.began = time.Now()
 	t.over = t.began.Add(t.scenario.Lasts)
 	t.gauge = newGauge(t.began, &t.lines, &t.disk)
@@ -193,38 +180,20 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 	group, background := errgroup.WithContext(background)
 	group.Go(func() error { return measure.Every(background, gaugeEvery, t.gauge.reads(t.room.podsLeft)) })
 	group.Go(func() error { return measure.Every(background, keeperEvery, k.correct) })
-	group.Go(func() error { web.run(background); return nil })
-	group.Go(func() error { kubelets.run(background); return nil })
+	group.Go(func() error { web.run(background, "http://"+t.address); return nil })
 	err = t.steps(background)
 	if err == nil {
 		err = t.await(background)
 	}
-	ended := time.Now()
+	r.Seconds = time.Since(t.began).Seconds()
 	stop()
-	if err = errors.Join(err, group.Wait(), t.room.stillLimited()); err != nil {
+	after, unread := measure.OOMKills()
+	if err = errors.Join(err, group.Wait(), t.room.stillLimited(), unread); err != nil {
 		return err
 	}
-	r.Incident, r.Disturbed = ended.Sub(t.began).Seconds(), k.worst()
-	return t.tell(r, web, kubelets, before, kills, ended)
-}
-
-// tell fills in what was seen.
-func (t *turn) tell(r *Result, web, kubelets *client, before measure.MachineCPU, kills int64, ended time.Time) error {
-	after, err := measure.ReadMachineCPU()
-	now, unread := measure.OOMKills()
-	pulse, unheard := beats(filepath.Join(t.dir, "heartbeat"))
-	if err = errors.Join(err, unread, unheard); err != nil {
-		return err
-	}
-	r.OOMKills, r.Load = now-kills, measure.Load()
-	r.Busy, r.Steal = shares(after.Since(before))
+	r.OOMKills, r.Disturbed, r.Asked, r.Failed = after-kills, k.off, web.asked, web.failed
 	r.Ends, r.Violated, r.Timeline = t.observer.told(filepath.Join(t.dir, "journal"))
-	r.Memory, r.Disk, r.Trace = t.gauge.told()
-	var answers []time.Time
-	r.Asked, r.Failed, _ = web.told()
-	_, _, answers = kubelets.told()
-	r.KubeletGap = longestGap(answers, t.began, ended).Seconds()
-	r.PodGap = longestGap(pulse, t.began, ended).Seconds()
+	r.Memory, r.Disk = t.gauge.seen[:], t.gauge.disks[:]
 	return nil
 }
 
@@ -253,7 +222,7 @@ func (t *turn) steps(ctx context.Context) error {
 // await waits until the incident is over.
 func (t *turn) await(ctx context.Context) error {
 	for ctx.Err() == nil && time.Now().Before(t.over) && (t.scenario.Whole || !t.calm()) {
-		if err := measure.Sleep(ctx, 2*heartbeat); err != nil {
+		if err := measure.Sleep(ctx, looksEvery); err != nil {
 			return err
 		}
 	}
@@ -264,15 +233,13 @@ func (t *turn) await(ctx context.Context) error {
 // line was crossed.
 func (t *turn) calm() bool {
 	s := t.observer.state()
-	last, below := t.gauge.lastBelow()
-	quiet := time.Since(t.began) - time.Duration(last*float64(time.Second))
-	return s.ended > 0 && s.leaving == 0 && time.Since(s.last) > calmFor && (!below || quiet > calmFor)
+	return s.ended > 0 && s.leaving == 0 && time.Since(s.last) > calmFor && time.Since(t.gauge.lastBelow()) > calmFor
 }
 
 // untilEnding waits until a pod is ended.
 func untilEnding(ctx context.Context, t *turn) error {
 	for t.observer.state().ended == 0 {
-		if err := after(heartbeat)(ctx, t); err != nil {
+		if err := after(looksEvery)(ctx, t); err != nil {
 			return err
 		}
 	}

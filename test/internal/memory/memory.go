@@ -31,21 +31,12 @@ func Open() (*Readings, error) {
 func (r *Readings) Close() { _ = r.kubelets.Close() } // only read
 
 // Kernel returns the figure of evictd's threshold, in bytes: MemAvailable and what is free on the
-// kernel's per-CPU lists, which evictd adds near a threshold.
+// kernel's per-CPU lists beyond what these always keep, which evictd adds near a threshold.
 func Kernel() (int64, error) {
 	available, err := measure.Bytes("/proc/meminfo", "MemAvailable")
-	lists, unread := FreeOnCPULists()
-	return available + lists, errors.Join(err, unread)
-}
-
-// FreeOnCPULists returns the bytes of free pages on the kernel's per-CPU lists, beyond what these always keep.
-func FreeOnCPULists() (int64, error) {
-	content, err := os.ReadFile("/proc/zoneinfo")
-	if err != nil {
-		return 0, err
-	}
-	pages, err := kernelfile.FreeOnCPULists(content)
-	return pages * int64(os.Getpagesize()), err
+	zones, unread := os.ReadFile("/proc/zoneinfo")
+	pages, unknown := kernelfile.FreeOnCPULists(zones)
+	return available + pages*int64(os.Getpagesize()), errors.Join(err, unread, unknown)
 }
 
 // WorkingSet returns the kubelet's memory.available, in bytes: MemTotal less huge pages and

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -137,6 +138,8 @@ type Policy struct {
 	// Limits is the block of that name; "" allows 60 evictions per minute and 60 per owner
 	// and hour, so that no test is delayed by earlier ones, and has no jitter.
 	Limits string
+	// Transition is how long a signal must be above its target before an incident ends; 0 is the default.
+	Transition time.Duration
 	// DryRun is the field of the file; Extra are further lines of it.
 	DryRun bool
 	Extra  string
@@ -185,7 +188,7 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 	p.Line -= n.edits
 	before := 0.0
 	if families, err := n.Metrics(ctx); err == nil {
-		before = Reloads(families)
+		before = reloads(families)
 	}
 	if err := n.Edit(ctx, n.text(p)); err != nil {
 		return err
@@ -201,8 +204,8 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 	return nil
 }
 
-// Reloads returns how many edits of its configuration evictd has applied.
-func Reloads(page pages.Metrics) float64 {
+// reloads returns how many edits of its configuration evictd has applied.
+func reloads(page pages.Metrics) float64 {
 	applied, _ := page.Sum("evictd_config_reloads_total", "result", "Success")
 	return applied
 }
@@ -213,7 +216,7 @@ func (p *Policy) inForce(families pages.Metrics, before float64) bool {
 		return false
 	}
 	if p.Signal == "" {
-		return Reloads(families) > before
+		return reloads(families) > before
 	}
 	line, there := families.Sum("evictd_threshold_line_"+UnitOf(p.Signal), "signal", p.Signal, "kind", p.kind())
 	return there && int64(line) == p.Line
@@ -226,7 +229,8 @@ func (n *Node) ForgetPolicy() { n.inForce = nil }
 // text is the policy as an administrator writes it, different from all previous ones.
 func (n *Node) text(p Policy) string {
 	// The same policy in other words would not be applied again.
-	thresholds := fmt.Sprintf("evictionPressureTransitionPeriod: 5m0.%03ds\n", n.edits)
+	transition := cmp.Or(p.Transition, 5*time.Minute) + time.Duration(n.edits)*time.Millisecond
+	thresholds := fmt.Sprintf("evictionPressureTransitionPeriod: %v\n", transition)
 	switch {
 	case p.Signal != "" && p.Soft:
 		thresholds = fmt.Sprintf("evictionHard: {}\nevictionSoft: {%s: \"%d\"}\n", p.Signal, p.Line) +
