@@ -283,27 +283,25 @@ bench-disk: ## The walk over a million files of 110 pods beside du -s (cold figu
 
 # RUNS, RATES (MB/s) and PODS make it shorter: make bench-reaction RUNS=3 RATES=1000 PODS=20
 # EVICTDS=5 has evictd's turn five times for each of the kubelet's: a percentile needs many.
-# FRESH=1 measures evictd alone, in a new process for each run. SETTLE=80s rests before each run, so that
-# the kernel's per-CPU lists are short. CPUS=10m,50m compares CPU requests of evictd, without a
-# limit and while all CPUs are in use.
+# SETTLE=80s rests before each run, so that the kernel's per-CPU lists are short. CPUS=10m,50m compares CPU requests of
+# evictd, without a limit and while all CPUs are in use.
 .PHONY: bench-reaction
 bench-reaction: needs-node node-build image-archive ## From a threshold's crossing to the eviction, evictd and kubelet, on a real node (root, half an hour; RUNS=20)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} --settle $${SETTLE:-0s} --finished $${FINISHED:-0} --cpus "$${CPUS:-}" $${FRESH:+--fresh}
+		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} --settle $${SETTLE:-0s} --cpus "$${CPUS:-}"
 
-# ONLY=3,4 runs some, RUNS=1 fewer times, ARMS=evictd one arm; BEGINS=8m begins no run later than
-# that. Results are kept in RESULTS, and what has one of the same source is not run again: so a
-# series can be finished in pieces. TABLE=1 only makes the table.
+# ONLY=3,4 runs some, RUNS=1 fewer times, ARMS=evictd one arm. Results are kept in RESULTS, and what has one of the same
+# source is not run again: so a series can be finished in pieces. TABLE=1 only makes the table.
 # SOURCE names all that a result depends on, that is evictd, what is shipped, the node and the benchmark, by the last
 # commit that changed it: later commits of tests, documentation and the soak have the same. -dirty: not committed.
 MEASURED = cmd internal pkg deploy go.mod go.sum $(addprefix test/,go.mod go.sum bench/incidents cluster image \
 	internal/eventually internal/measure internal/memory internal/node internal/pages internal/rig) \
-	$(foreach left,test/bench/incidents/soak.go test/bench/incidents/vitals.go *_test.go *.md */testdata/*,':!$(left)')
+	$(foreach left,test/bench/incidents/soak.go *_test.go *.md */testdata/*,':!$(left)')
 SOURCE = $(shell git log -1 --format=%h --abbrev=12 -- $(MEASURED))$(if $(shell git status --porcelain --untracked-files=all -- $(MEASURED)),-dirty)
 .PHONY: bench-incidents
 bench-incidents: needs-node node-build image-archive ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		go run ./bench/incidents --runs $${RUNS:-3} --only "$${ONLY:-}" --arms "$${ARMS:-kubelet,evictd,evictd-node}" --begins $${BEGINS:-0} \
+		go run ./bench/incidents --runs $${RUNS:-3} --only "$${ONLY:-}" --arms "$${ARMS:-kubelet,evictd,evictd-node}" \
 		--results "$${RESULTS:-$(BIN)/incidents}" --page "$${PAGE:-}" --commit $(or $(COMMIT),devel) --source "$(SOURCE)" $${TABLE:+--table}
 
 .PHONY: bench-idle

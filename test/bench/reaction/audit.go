@@ -26,14 +26,13 @@ type act struct {
 	at   time.Time
 	pod  string // the name of the evicted pod
 	sign string // what the request was
-	code int
 }
 
 // signOf returns the sign of the agent's eviction in a request; false when there is none.
 // For evictd that is the eviction request itself. The kubelet evicts without a request: it
 // reports in an Event and in the pod's status, and the first of the two counts.
 func signOf(e *audit.Event, a agent) (act, bool) {
-	found := act{at: e.Received.Time, pod: e.ObjectRef.Name, code: e.Response.Code}
+	found := act{at: e.Received.Time, pod: e.ObjectRef.Name}
 	if e.ObjectRef.Namespace != namespace || e.Stage != "ResponseComplete" {
 		return found, false
 	}

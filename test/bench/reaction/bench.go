@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -58,8 +57,7 @@ type bench struct {
 	settings settings
 	audit    audit.Log
 	lines    map[agent]int64
-	busy     bool // pods keep all CPUs in use
-	count    int  // allocators so far
+	count    int // allocators so far
 	results  []result
 	repeated int // runs that were disturbed and repeated
 }
@@ -86,8 +84,10 @@ func (b *bench) up(ctx context.Context) error {
 	if err := b.idle(ctx); err != nil {
 		return err
 	}
-	if err := b.finish(ctx); err != nil {
-		return err
+	if len(b.settings.cpus) > 0 {
+		if err := b.busy(ctx); err != nil {
+			return err
+		}
 	}
 	b.Say("kubectl apply -f deploy/daemonset.yaml; then the thresholds.")
 	if err := b.Node.Deploy(ctx); err != nil {
@@ -147,32 +147,6 @@ func (b *bench) idle(ctx context.Context) error {
 	return nil
 }
 
-// finish lists pods on the node that have ended: they get their phase before they are bound, so that
-// the kubelet starts none of them.
-func (b *bench) finish(ctx context.Context) error {
-	if b.settings.finished > 0 {
-		b.Say("%d finished pods are listed.", b.settings.finished)
-	}
-	pods := b.Node.Client.CoreV1().Pods(namespace)
-	for i := range b.settings.finished {
-		pod := node.Workload{Name: "finished-" + strconv.Itoa(i), AsksMiB: 1}.Pod()
-		pod.Spec.SchedulerName = "none"
-		pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("making a finished pod: %w", err)
-		}
-		pod.Status.Phase = corev1.PodSucceeded
-		if _, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("ending pod %s: %w", pod.Name, err)
-		}
-		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: b.Node.Name()}}
-		if err = pods.Bind(ctx, binding, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("binding pod %s: %w", pod.Name, err)
-		}
-	}
-	return nil
-}
-
 // create creates a pod on the node, bypassing the scheduler, which would not place it while
 // the kubelet reports pressure. Evictd does not evict it at first.
 func (b *bench) create(ctx context.Context, w node.Workload) error {
@@ -195,9 +169,4 @@ func (b *bench) create(ctx context.Context, w node.Workload) error {
 func (b *bench) remove(ctx context.Context, name string) error {
 	_, err := b.Node.Kubectl(ctx, "-n", namespace, "delete", "pod", name, "--grace-period=1", "--ignore-not-found", "--timeout=2m")
 	return err
-}
-
-// gate is the file for which an allocator waits, here and in its container.
-func (b *bench) gate(name string) (here, inside string) {
-	return filepath.Join(b.Dir, name), "/gates/" + name
 }

@@ -20,8 +20,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/rig"
 )
@@ -43,7 +41,7 @@ func agents() []agent { return []agent{byEvictd, byKubelet} }
 // an evictd run does not, and a 99th percentile needs a hundred runs.
 func (s *settings) taking() []agent {
 	round := slices.Repeat([]agent{byEvictd}, s.evictds)
-	if s.fresh || len(s.cpus) > 0 {
+	if len(s.cpus) > 0 {
 		return round
 	}
 	return append(round, byKubelet)
@@ -54,11 +52,8 @@ type settings struct {
 	runs    int
 	evictds int // runs of evictd for each of the kubelet's
 	pods    int
-	// finished is how many pods have ended on the node and are still listed, beside pods.
-	finished int
-	fresh    bool
-	settle   time.Duration // before each run
-	rates    []int64       // bytes a second
+	settle  time.Duration // before each run
+	rates   []int64       // bytes a second
 	// cpus are the CPU requests of evictd to compare, without a limit and with all CPUs in use; none
 	// leaves evictd its shipped resources.
 	cpus []string
@@ -82,16 +77,14 @@ func parse(arguments []string) (settings, error) {
 	flags.IntVar(&s.runs, "runs", 20, "runs for each rate and agent")
 	flags.IntVar(&s.evictds, "evictds", 1, "runs of evictd for each run of the kubelet's")
 	flags.IntVar(&s.pods, "pods", 110, "pods on the node in all")
-	flags.IntVar(&s.finished, "finished", 0, "pods of the node that have ended and are still listed")
-	flags.BoolVar(&s.fresh, "fresh", false, "evictd alone, in a new process for each run: its first decision")
 	flags.DurationVar(&s.settle, "settle", 0, "rest before each run, in which the kernel empties its per-CPU lists of free pages")
 	rates := flags.String("rates", "100,300,1000", "rates at which the pod takes memory, in MB/s")
 	cpus := flags.String("cpus", "", "CPU requests of evictd to compare, such as 10m,50m, without a limit and while all CPUs are in use")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
 	}
-	if err := s.parseCPUs(*cpus); err != nil {
-		return s, err
+	if *cpus != "" {
+		s.cpus = strings.Split(*cpus, ",") // the API server refuses what is no amount of CPU
 	}
 	for text := range strings.SplitSeq(*rates, ",") {
 		rate, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
@@ -100,24 +93,10 @@ func parse(arguments []string) (settings, error) {
 		}
 		s.rates = append(s.rates, rate*megabyte)
 	}
-	if s.runs < 1 || s.evictds < 1 || s.settle < 0 || s.finished < 0 || s.pods < ownPods || s.pods > maxPods {
+	if s.runs < 1 || s.evictds < 1 || s.settle < 0 || s.pods < ownPods || s.pods > maxPods {
 		return s, fmt.Errorf("at least one run, no negative rest, and %d to %d pods", ownPods, maxPods)
 	}
 	return s, nil
-}
-
-// parseCPUs takes the CPU requests.
-func (s *settings) parseCPUs(text string) error {
-	if text == "" {
-		return nil
-	}
-	for one := range strings.SplitSeq(text, ",") {
-		if _, err := resource.ParseQuantity(one); err != nil {
-			return fmt.Errorf("parsing --cpus %q: %q is no amount of CPU such as 50m", text, one)
-		}
-		s.cpus = append(s.cpus, one)
-	}
-	return nil
 }
 
 func run(ctx context.Context, arguments []string) error {

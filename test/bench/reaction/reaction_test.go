@@ -28,7 +28,7 @@ func TestCrossingIsTheLastReadingAbove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.at.Sub(moments[0].before); got != 1000*time.Millisecond {
+	if got := c.crossed.Sub(moments[0].before); got != 1000*time.Millisecond {
 		t.Errorf("crossed after %v, want 1 s: at exactly the threshold it is not met", got)
 	}
 	if got := c.measured / megabyte; got < 990 || got > 1010 {

@@ -20,7 +20,7 @@ func (b *bench) series(a agent, share string, rate int64) []result {
 func (b *bench) print(out io.Writer) error {
 	header := []string{
 		"MB/s asked", "measured (median)", "agent", "CPU request", "n", "p50 ms", "p99 ms", "max ms",
-		"sampler's gap p50 / max ms", "OOM kills pod / machine", "kubelet's median / evictd's",
+		"sampler's gap p50 / max ms", "OOM kills", "kubelet's median / evictd's",
 	}
 	var rows [][]string
 	for _, share := range b.settings.shares() {
@@ -36,35 +36,32 @@ func (b *bench) print(out io.Writer) error {
 func (b *bench) rows(share string, rate int64) [][]string {
 	var rows [][]string
 	reaction := func(r *result) time.Duration { return r.reaction }
-	own := measure.Quantile(measure.Each(b.series(byEvictd, share, rate), reaction), half)
+	own := measure.Median(measure.Each(b.series(byEvictd, share, rate), reaction))
 	for _, a := range agents() {
 		s := b.series(a, share, rate)
 		if len(s) == 0 {
 			continue
 		}
 		reactions, gaps := measure.Each(s, reaction), measure.Each(s, func(r *result) time.Duration { return r.gap })
-		podKills, allKills := int64(0), int64(0)
+		kills := int64(0)
 		for i := range s {
-			podKills, allKills = podKills+s[i].podKills, allKills+s[i].allKills
+			kills += s[i].kills
 		}
 		ratio := ""
 		if a == byKubelet && own > 0 {
-			ratio = fmt.Sprintf("%.0f", float64(measure.Quantile(reactions, half))/float64(own))
+			ratio = fmt.Sprintf("%.0f", float64(measure.Median(reactions))/float64(own))
 		}
 		rows = append(rows, []string{
 			strconv.FormatInt(rate/megabyte, 10), fmt.Sprintf("%.0f", measure.Median(measure.Each(s, func(r *result) float64 { return r.measured }))/megabyte),
 			string(a), cmp.Or(share, "as shipped"), strconv.Itoa(len(s)),
-			ms(measure.Quantile(reactions, half)), ms(measure.Quantile(reactions, almostAll)), ms(measure.Quantile(reactions, 1)),
-			ms(measure.Quantile(gaps, half)) + " / " + ms(measure.Quantile(gaps, 1)),
-			fmt.Sprintf("%d / %d", podKills, allKills), ratio,
+			ms(measure.Median(reactions)), ms(measure.Quantile(reactions, almostAll)), ms(measure.Quantile(reactions, 1)),
+			ms(measure.Median(gaps)) + " / " + ms(measure.Quantile(gaps, 1)),
+			strconv.FormatInt(kills, 10), ratio,
 		})
 	}
 	return rows
 }
 
-const (
-	half      = 0.5
-	almostAll = 0.99
-)
+const almostAll = 0.99
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }

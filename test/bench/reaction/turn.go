@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"golang.org/x/sync/errgroup"
 
-	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
@@ -44,12 +44,12 @@ type result struct {
 	agent    agent
 	share    string // evictd's CPU request; "" is what is shipped
 	rate     int64
+	crossed  time.Time // when memory fell below the line
 	reaction time.Duration
 	measured float64 // bytes a second
 	gap      time.Duration
 	sign     string
-	podKills int64 // OOM kills in the pod's cgroup, and on the whole machine
-	allKills int64
+	kills    int64 // OOM kills on the whole machine
 }
 
 // errDisturbed says that a run has no result, because another process on the machine used or
@@ -103,7 +103,7 @@ func (b *bench) persist(ctx context.Context, a agent, rate int64, run int) (resu
 // turn is one run: it starts a pod, puts the node at its distance from the threshold, starts
 // the pod's allocation, and waits for the request to the API server.
 func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r result, err error) {
-	if err = b.prepare(ctx); err != nil {
+	if err = measure.Sleep(ctx, b.settings.settle); err != nil {
 		return r, err
 	}
 	distance := max(rate, closest)
@@ -116,8 +116,7 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 		return r, err
 	}
 	defer func() { err = errors.Join(err, b.remove(context.WithoutCancel(ctx), name)) }()
-	pod, err := b.Node.Running(ctx, namespace, name)
-	if err != nil {
+	if _, err = b.Node.Running(ctx, namespace, name); err != nil {
 		return r, fmt.Errorf("%w: %w", errDisturbed, err)
 	}
 	defer func() { err = errors.Join(err, b.Ballast.Set(spare)) }()
@@ -142,23 +141,10 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	if err != nil {
 		return r, err
 	}
-	r, err = b.release(ctx, a, &pod, distance)
+	r, err = b.release(ctx, a, name, distance)
 	after, unread := measure.OOMKills()
-	r.agent, r.rate, r.allKills = a, rate, after-kills
+	r.agent, r.rate, r.kills = a, rate, after-kills
 	return r, errors.Join(err, unread, tooSlow(&r))
-}
-
-// prepare starts evictd anew if that was asked for, and rests. A start that knows nothing of the
-// time before evicts no pod in its first seconds.
-func (b *bench) prepare(ctx context.Context) error {
-	rest := b.settings.settle
-	if b.settings.fresh {
-		if err := b.Node.Renew(ctx); err != nil {
-			return err
-		}
-		rest = max(rest, decide.ShownWithin)
-	}
-	return measure.Sleep(ctx, rest)
 }
 
 // missed returns the error of a run without an eviction: either evictd did not act although
@@ -198,51 +184,40 @@ func (b *bench) available(a agent) (int64, error) {
 	return memory.Kernel()
 }
 
-// sampled is the result of the sampler.
-type sampled struct {
-	moments []moment
-	err     error
-}
-
 // release opens the gate and waits for the eviction.
-func (b *bench) release(ctx context.Context, a agent, pod *corev1.Pod, distance int64) (result, error) {
-	if err := b.audit.Skip(); err != nil {
-		return result{}, err
+func (b *bench) release(ctx context.Context, a agent, pod string, distance int64) (r result, err error) {
+	if err = b.audit.Skip(); err != nil {
+		return r, err
 	}
 	sampling, stop := context.WithCancel(ctx)
-	seen := make(chan sampled, 1)
-	go func() {
-		moments, err := sample(sampling, a)
-		seen <- sampled{moments, err}
-	}()
-	here, _ := b.gate(pod.Name)
-	err := os.WriteFile(here, nil, 0o600)
+	var moments []moment
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		moments, err = b.sample(sampling, a)
+		return err
+	})
+	err = os.WriteFile(filepath.Join(b.Dir, pod), nil, 0o600)
 	var arrived act
-	kills := int64(0)
 	if err == nil {
-		arrived, kills, err = b.await(ctx, a, string(pod.UID))
+		arrived, err = b.await(ctx, a)
 	}
 	stop()
-	s := <-seen
-	if s.err != nil {
-		return result{}, errors.Join(err, s.err)
+	if unread := group.Wait(); unread != nil {
+		return r, errors.Join(err, unread)
 	}
-	found, uncrossed := crossing(s.moments, b.lines[a], distance)
-	if err != nil {
-		return result{}, missed(a, err, uncrossed)
+	found, uncrossed := crossing(moments, b.lines[a], distance)
+	switch {
+	case err != nil:
+		return r, missed(a, err, uncrossed)
+	case uncrossed != nil:
+		return r, uncrossed
+	case arrived.pod != pod:
+		return r, fmt.Errorf("%w: %s went, not %s", errDisturbed, arrived.pod, pod)
+	case arrived.at.Before(found.crossed):
+		return r, fmt.Errorf("%w: the act was before the crossing", errDisturbed)
 	}
-	if uncrossed != nil {
-		return result{}, uncrossed
-	}
-	if arrived.pod != pod.Name {
-		return result{}, fmt.Errorf("%w: %s went, not %s", errDisturbed, arrived.pod, pod.Name)
-	}
-	found.agent, found.sign, found.podKills = a, arrived.sign, kills
-	found.reaction = arrived.at.Sub(found.at)
-	if found.reaction < 0 {
-		return result{}, fmt.Errorf("%w: the act was before the crossing", errDisturbed)
-	}
-	return found.result, nil
+	found.sign, found.reaction = arrived.sign, arrived.at.Sub(found.crossed)
+	return found, nil
 }
 
 func patienceFor(a agent) time.Duration {
@@ -252,27 +227,23 @@ func patienceFor(a agent) time.Duration {
 	return patience
 }
 
-// await waits for the sign of an eviction, and counts the OOM kills in the pod's cgroup
-// meanwhile: the count is lost with the pod.
-func (b *bench) await(ctx context.Context, a agent, group string) (act, int64, error) {
-	var first act
-	var kills int64
+// await waits for the sign of an eviction.
+func (b *bench) await(ctx context.Context, a agent) (first act, err error) {
 	var fault error
-	err := node.Until(ctx, patienceFor(a), func(context.Context) bool {
-		kills = max(kills, podOOMKills(group))
+	err = node.Until(ctx, patienceFor(a), func(context.Context) bool {
 		var found bool
 		first, found, fault = next(&b.audit, a)
 		return found || fault != nil
 	})
 	if err = errors.Join(err, fault); err != nil {
-		return first, kills, fmt.Errorf("%w: nothing reached the API server within %v: %w", errDisturbed, patienceFor(a), err)
+		return first, fmt.Errorf("%w: nothing reached the API server within %v: %w", errDisturbed, patienceFor(a), err)
 	}
 	// The log is in the order of the responses: an earlier request may be logged later.
 	if err := measure.Sleep(ctx, 200*time.Millisecond); err != nil {
-		return first, kills, err
+		return first, err
 	}
 	if later, found, err := next(&b.audit, a); err == nil && found && later.pod == first.pod && later.at.Before(first.at) {
 		first = later
 	}
-	return first, max(kills, podOOMKills(group)), nil
+	return first, nil
 }

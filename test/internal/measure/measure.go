@@ -3,44 +3,31 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
 // Quantile returns the smallest value that at least the share q of all values does not
 // exceed. With twenty values the 99th percentile is the largest, because it does not
 // interpolate between measured values. Zero without values.
-func Quantile(values []time.Duration, q float64) time.Duration {
+func Quantile[T cmp.Ordered](values []T, q float64) (value T) {
 	if len(values) == 0 {
-		return 0
+		return value
 	}
-	sorted := slices.Sorted(slices.Values(values))
-	rank := int(q * float64(len(sorted)))
-	if float64(rank) < q*float64(len(sorted)) {
-		rank++
-	}
-	return sorted[min(max(rank-1, 0), len(sorted)-1)]
+	rank := int(math.Ceil(q * float64(len(values))))
+	return slices.Sorted(slices.Values(values))[max(rank-1, 0)]
 }
 
-// Median returns the middle value, or the mean of the two in the middle.
-func Median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
-}
+// Median is the quantile of one half.
+func Median[T cmp.Ordered](values []T) T { return Quantile(values, 0.5) }
 
 // Each returns one figure of each.
 func Each[T, V any](all []T, of func(*T) V) []V {
@@ -71,6 +58,9 @@ func Table(out io.Writer, header []string, rows [][]string) error {
 // Machine describes the machine in one line, without its name.
 func Machine() string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // unknown is said as such
+	averages, _ := os.ReadFile("/proc/loadavg")
+	var load [3]string
+	_, _ = fmt.Sscan(string(averages), &load[0], &load[1], &load[2])
 	total, _ := Bytes("/proc/meminfo", "MemTotal")
 	groups := "cgroup v1"
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
@@ -79,14 +69,5 @@ func Machine() string {
 		groups = "cgroup v1 (hybrid)"
 	}
 	return fmt.Sprintf("%d cores, %.1f GiB, Linux %s, %s, %s; load average %s",
-		runtime.NumCPU(), float64(total)/(1<<30), strings.TrimSpace(string(kernel)), groups, runtime.Version(), Load())
-}
-
-// Load returns the load averages.
-func Load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.Join(strings.Fields(string(text))[:3], " ")
+		runtime.NumCPU(), float64(total)/(1<<30), strings.TrimSpace(string(kernel)), groups, runtime.Version(), strings.Join(load[:], " "))
 }

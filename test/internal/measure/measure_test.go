@@ -1,7 +1,6 @@
 package measure_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -32,29 +31,6 @@ func TestQuantileMakesNothingUp(t *testing.T) {
 	} {
 		if got := measure.Quantile(c.values, c.q); got != c.want {
 			t.Errorf("the quantile %v of %d values is %d, want %d", c.q, len(c.values), got, c.want)
-		}
-	}
-}
-
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		values []float64
-		want   float64
-	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 5}, 5}} {
-		if got := measure.Median(measure.Each(c.values, func(v *float64) float64 { return *v })); got != c.want {
-			t.Errorf("the median of %v is %v, want %v", c.values, got, c.want)
-		}
-	}
-}
-
-func TestTableIsMarkdown(t *testing.T) {
-	var out strings.Builder
-	if err := measure.Table(&out, []string{"a", "long header"}, [][]string{{"long cell", "b"}}); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(out.String()) {
-		if n := strings.Count(line, "|"); n != 3 || !strings.HasPrefix(line, "| ") || !strings.HasSuffix(line, " |\n") {
-			t.Errorf("%q is no line of a table of two columns", line)
 		}
 	}
 }
