@@ -124,7 +124,9 @@ func (b *bench) draw() error {
 	if err != nil {
 		return err
 	}
-	b.lines = linesAt(kernel)
+	const hardShare, softShare, percent, kubelets = 5, 10, 100, 100 * mebibyte
+	end := kernel - standIn - spare
+	b.lines = lines{End: end, Hard: end + standIn*hardShare/percent, Soft: end + standIn*softShare/percent, Kubelet: kubelets}
 	b.Say("The node has %d MiB, and ends where %d MiB are available. Lines above its end: evictd's %d and %d MiB, the kubelet's %d MiB.",
 		int64(standIn)>>20, b.lines.End>>20, (b.lines.Soft-b.lines.End)>>20, (b.lines.Hard-b.lines.End)>>20, b.lines.Kubelet>>20)
 	return nil

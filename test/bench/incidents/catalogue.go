@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"syscall"
 	"time"
@@ -138,7 +139,7 @@ func otherScenarios() []Scenario {
 		"A process outside of the pods takes 40 MB a second, to below the kubelet's line, and keeps it. Three pods within their requests are beside it: one of them would be enough. Replacements have another node.",
 		three)
 	host.Steps = []Step{{What: "the incident begins", Do: func(_ context.Context, t *turn) error {
-		return t.hostTakes(aboveMiB+endMiB-50, 40*megabyte)
+		return t.hostRuns(fmt.Sprintf("--memory=%dMi", aboveMiB+endMiB-50), "--memory-rate=40000000")
 	}}}
 	host.Elsewhere, host.Exact, host.Lasts, host.Whole = true, true, 60*time.Second, true
 	return []Scenario{

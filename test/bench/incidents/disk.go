@@ -27,26 +27,15 @@ const (
 	diskNeeded = 12 * gibibyte
 )
 
-// diskLines are the thresholds of the node's filesystem, in bytes that are available: of both
-// signals, the one that is met first.
-type diskLines struct {
-	Size int64 `json:"size"`
-	// Hard is evictd's default for imagefs.available, 16%. Kubelet is the kubelet's, 15%.
-	Hard    int64 `json:"hard"`
-	Kubelet int64 `json:"kubelet"`
-}
-
-func diskLinesOf(size int64) diskLines {
-	const hardShare, kubeletShare, percent = 16, 15, 100
-	return diskLines{Size: size, Hard: size * hardShare / percent, Kubelet: size * kubeletShare / percent}
-}
-
 // disk is the node's own filesystem. A file without data, the ballast, puts it at a distance from
 // the lines.
 type disk struct {
-	root  string // as this program sees it
-	lines diskLines
-	calm  int64 // what is available without a run, in bytes
+	root string // as this program sees it
+	size int64
+	// hard is evictd's default for imagefs.available, 16%. kubelet is the kubelet's, 15%. Both are in bytes that are
+	// available.
+	hard, kubelet int64
+	calm          int64 // what is available without a run, in bytes
 }
 
 // find finds the filesystem of a running node.
@@ -57,7 +46,9 @@ func (d *disk) find(n *node.Node) error {
 	if err != nil {
 		return fmt.Errorf("reading the node's filesystem: %w", err)
 	}
-	d.lines = diskLinesOf(int64(seen.Blocks) * seen.Bsize) //nolint:gosec // far below
+	const hardShare, kubeletShare, percent = 16, 15, 100
+	d.size = int64(seen.Blocks) * seen.Bsize //nolint:gosec // far below
+	d.hard, d.kubelet = d.size*hardShare/percent, d.size*kubeletShare/percent
 	d.calm, err = d.available()
 	return err
 }

@@ -79,8 +79,10 @@ func unusedImages() Scenario {
 func hostFile() Scenario {
 	return Scenario{
 		Number: 14, Name: "a host file fills the disk",
-		What:  "A process of the host fills the disk at 200 MB a second, to 8 % of it, with a file that stays. In the end all pods together hold less than what is missing: no eviction would help.",
-		Steps: []Step{{What: "the incident begins", Do: func(_ context.Context, t *turn) error { return t.hostFills(fastFill) }}},
+		What: "A process of the host fills the disk at 200 MB a second, to 8 % of it, with a file that stays. In the end all pods together hold less than what is missing: no eviction would help.",
+		Steps: []Step{{What: "the incident begins", Do: func(_ context.Context, t *turn) error {
+			return t.hostRuns(t.growth(&Growth{Path: t.hostsFile(), Rate: fastFill, StopsAtPercent: stopsAtPercent})...)
+		}}},
 		Lasts: 90 * time.Second, Whole: true,
 	}
 }

@@ -67,8 +67,8 @@ func newGauge(began time.Time, l *lines, d *disk) *gauge {
 			{Name: "evictd's soft line", Bytes: l.Soft}, {Name: "evictd's hard line", Bytes: l.Hard}, {Name: "the kubelet's line", Bytes: l.Kubelet},
 		},
 		disks: [linesCount]Line{
-			hardLine:    {Name: "evictd's line of the disk", Bytes: d.lines.Hard},
-			kubeletLine: {Name: "the kubelet's line of the disk", Bytes: d.lines.Kubelet},
+			hardLine:    {Name: "evictd's line of the disk", Bytes: d.hard},
+			kubeletLine: {Name: "the kubelet's line of the disk", Bytes: d.kubelet},
 		},
 	}
 }

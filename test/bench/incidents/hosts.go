@@ -7,26 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// hostTakes starts a process of the host, outside the pods, that takes memory at a rate.
-func (t *turn) hostTakes(mebibytes, rate int64) error {
-	return t.hostRuns(fmt.Sprintf("--memory=%dMi", mebibytes), "--memory-rate="+strconv.FormatInt(rate, 10))
-}
-
-// hostFills starts a process of the host that fills the disk to stopsAtPercent, at a rate in
-// bytes a second.
-func (t *turn) hostFills(rate int64) error {
-	return t.hostRuns("--grow="+t.hostsFile(), "--grow-bytes="+strconv.FormatInt(t.fillTo(stopsAtPercent), 10),
-		"--grow-rate="+strconv.FormatInt(rate, 10))
-}
-
 // hostsFile is the file of the host on the node's disk.
 func (t *turn) hostsFile() string { return filepath.Join(t.disk.root, "host-file") }
 
+// hostRuns starts a process of the host, outside the pods.
 func (t *turn) hostRuns(flags ...string) error {
 	process := exec.Command(filepath.Join(t.Node.Files.ClusterBin, "workload"), flags...) //nolint:gosec,noctx // the Makefile built it; end ends it
 	if err := process.Start(); err != nil {

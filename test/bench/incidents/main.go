@@ -43,7 +43,7 @@ func parse(arguments []string) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("incidents", flag.ContinueOnError)
 	flags.IntVar(&s.runs, "runs", 3, "runs of each scenario and arm")
-	only := flags.String("only", "", "scenarios to run, such as 3,4; empty is all")
+	flags.Func("only", "scenarios to run, such as 3,4; empty is all, or those of a soak", s.choose)
 	arms := flags.String("arms", strings.Join(allArms(), ","), "arms to run")
 	flags.StringVar(&s.results, "results", "incidents", "folder of the results, one JSON file each")
 	flags.StringVar(&s.commit, "commit", "unknown", "commit of the code, for the results")
@@ -58,8 +58,11 @@ func parse(arguments []string) (settings, error) {
 	if s.soak != 0 && s.soak < time.Minute {
 		return s, fmt.Errorf("--soak %v is shorter than one round: use 1m or more", s.soak)
 	}
-	if err := s.choose(*only); err != nil {
-		return s, err
+	if len(s.only) == 0 && s.soak > 0 {
+		s.only = quick()
+	}
+	if len(s.only) == 0 {
+		s.only = measure.Each(catalogue(), func(s *Scenario) int { return s.Number })
 	}
 	s.arms = strings.Split(*arms, ",")
 	for _, arm := range s.arms {
@@ -73,25 +76,15 @@ func parse(arguments []string) (settings, error) {
 	return s, nil
 }
 
-// choose takes the scenarios to run; "" is all of them, or those of a soak.
+// choose takes the scenarios to run.
 func (s *settings) choose(only string) error {
 	for text := range strings.SplitSeq(only, ",") {
-		if text == "" {
-			continue
+		number, err := strconv.Atoi(text)
+		if text != "" && (err != nil || find(number) == nil) {
+			return fmt.Errorf("there is no scenario %q", text)
 		}
-		number, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || find(number) == nil {
-			return fmt.Errorf("parsing --only %q: there is no scenario %q", only, text)
-		}
-		s.only = append(s.only, number)
-	}
-	switch {
-	case len(s.only) > 0:
-	case s.soak > 0:
-		s.only = quick()
-	default:
-		for _, scenario := range catalogue() {
-			s.only = append(s.only, scenario.Number)
+		if text != "" {
+			s.only = append(s.only, number)
 		}
 	}
 	return nil

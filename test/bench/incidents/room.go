@@ -31,32 +31,17 @@ const (
 	// the page cache of the machine: the kubelet's figure of the whole machine does not count
 	// what of it is active.
 	needed = floor + 2*gibibyte + standIn + spare
-
-	// kubeletsDefault is the kubelet's hard threshold for memory.
-	kubeletsDefault = 100 * mebibyte
 )
 
 // lines are the thresholds, in bytes: the defaults of both for a node of the stand-in's size.
 type lines struct {
 	// End is what MemAvailable is when the stand-in node has nothing left. Hard and Soft are evictd's
 	// 5% and 10% of the stand-in, above it.
-	End  int64 `json:"end"`
-	Hard int64 `json:"hard"`
-	Soft int64 `json:"soft"`
+	End, Hard, Soft int64
 	// Kubelet is the kubelet's own default, 100Mi, of what the limit of all pods leaves. That
 	// is the line that the kubelet draws by itself on a node that reserves memory for its
 	// system (allocatableMemory.available), and only pods affect it.
-	Kubelet int64 `json:"kubelet"`
-}
-
-// linesAt returns the lines of a machine with that much available.
-func linesAt(available int64) lines {
-	const hardShare, softShare, percent = 5, 10, 100
-	end := available - standIn - spare
-	return lines{
-		End: end, Hard: end + standIn*hardShare/percent, Soft: end + standIn*softShare/percent,
-		Kubelet: kubeletsDefault,
-	}
+	Kubelet int64
 }
 
 // room is the memory of the stand-in node: it puts the node at a distance from its end, and

@@ -121,14 +121,14 @@ func (t *turn) placeDisk(ctx context.Context) error {
 	if err := t.disk.back(ctx, held); err != nil {
 		return err
 	}
-	return t.disk.place(ctx, t.disk.lines.Hard+t.above)
+	return t.disk.place(ctx, t.disk.hard+t.above)
 }
 
 // fillTo returns what must be used of the disk beyond the start until that share of it is left,
 // in bytes.
 func (t *turn) fillTo(percent int64) int64 {
 	const whole = 100
-	return t.above + t.disk.lines.Hard - t.disk.lines.Size*percent/whole
+	return t.above + t.disk.hard - t.disk.size*percent/whole
 }
 
 // upTo returns a random number of bytes below that many MiB.

@@ -34,3 +34,13 @@ func Settle(ctx context.Context, low, high int64, off func() (int64, error), cor
 	}
 	return err
 }
+
+// Sleep waits for that long, and returns an error when the context ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("waiting: %w", ctx.Err())
+	case <-time.After(d):
+		return nil
+	}
+}
