@@ -62,11 +62,11 @@ type bench struct {
 }
 
 func (b *bench) up(ctx context.Context) error {
-	if err := errors.Join(b.Open("incidents"), b.refuse()); err != nil {
+	err := b.refuse()
+	if err != nil {
 		return err
 	}
 	b.room.ballast = &b.Ballast
-	var err error
 	if b.address, err = cluster.FreeAddress(ctx); err != nil {
 		return err
 	}
@@ -152,10 +152,8 @@ func (b *bench) arm(ctx context.Context, arm string, policy node.Policy) error {
 	if arm == byNodeArm {
 		policy.Extra += "disk: {source: node}\n"
 		patch := filepath.Join(filepath.Dir(b.Node.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
-		for _, words := range [][]string{{"patch", "ds/evictd", "--patch-file", patch}, {"rollout", "status", "ds/evictd", "--timeout=2m"}} {
-			if _, err := b.Node.Kubectl(ctx, append([]string{"-n", node.Namespace}, words...)...); err != nil {
-				return err
-			}
+		if err := b.Node.Patch(ctx, "--patch-file", patch); err != nil {
+			return err
 		}
 	}
 	policy.Extra += fmt.Sprintf(`evictionHard: {memory.available: "%d", allocatableMemory.available: "%d", nodefs.available: 12%%, nodefs.inodesFree: 6%%, imagefs.available: 16%%, imagefs.inodesFree: 6%%}

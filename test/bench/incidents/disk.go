@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,28 +78,21 @@ func (d *disk) grow(by int64) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case by < 0:
+		err = file.Truncate(max(0, info.Size()+by))
+	default:
+		err = unix.Fallocate(int(file.Fd()), 0, info.Size(), by)
+	}
 	if err != nil {
-		return fmt.Errorf("reading the disk's ballast: %w", err)
-	}
-	if by < 0 {
-		if err := file.Truncate(max(0, info.Size()+by)); err != nil {
-			return fmt.Errorf("making the disk's ballast smaller: %w", err)
-		}
-		return nil
-	}
-	if err := unix.Fallocate(int(file.Fd()), 0, info.Size(), by); err != nil {
-		return fmt.Errorf("making the disk's ballast larger: %w", err)
+		return fmt.Errorf("changing the disk's ballast: %w", err)
 	}
 	return nil
 }
 
 // release removes the ballast.
-func (d *disk) release() error {
-	if err := os.Remove(d.ballast()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the disk's ballast: %w", err)
-	}
-	return nil
-}
+func (d *disk) release() error { return os.RemoveAll(d.ballast()) }
 
 // back waits until what the run before has used is available again: the kubelet removes the
 // containers of pods, with their layers and logs, once a minute. Held is what the pods of this run

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,10 +30,7 @@ func (t *turn) endHosts() error {
 		_ = process.Process.Kill()
 		_ = process.Wait()
 	}
-	if err := os.Remove(t.hostsFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the host's file: %w", err)
-	}
-	return nil
+	return os.RemoveAll(t.hostsFile())
 }
 
 // hostsHold returns what the host processes hold, in bytes.

@@ -59,15 +59,18 @@ type bench struct {
 	lines    map[agent]int64
 	count    int // allocators so far
 	results  []result
-	repeated int // runs that were disturbed and repeated
+	// workingSet reads the kubelet's memory.available.
+	workingSet func() (int64, error)
+	repeated   int // runs that were disturbed and repeated
 }
 
 func (b *bench) up(ctx context.Context) error {
 	const idleValue = 1000
-	if err := b.Open("reaction"); err != nil {
+	var err error
+	if b.workingSet, err = memory.WorkingSet(); err != nil {
 		return err
 	}
-	available, err := b.Readings.WorkingSet()
+	available, err := b.workingSet()
 	if err != nil {
 		return err
 	}
@@ -84,7 +87,7 @@ func (b *bench) up(ctx context.Context) error {
 	if err := b.idle(ctx); err != nil {
 		return err
 	}
-	if len(b.settings.cpus) > 0 {
+	if b.settings.busy() {
 		if err := b.busy(ctx); err != nil {
 			return err
 		}
@@ -109,7 +112,7 @@ func (b *bench) arm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kubelets, err := b.Readings.WorkingSet()
+	kubelets, err := b.workingSet()
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func agents() []agent { return []agent{byEvictd, byKubelet} }
 // an evictd run does not, and a 99th percentile needs a hundred runs.
 func (s *settings) taking() []agent {
 	round := slices.Repeat([]agent{byEvictd}, s.evictds)
-	if len(s.cpus) > 0 {
+	if s.busy() {
 		return round
 	}
 	return append(round, byKubelet)
@@ -54,16 +54,19 @@ type settings struct {
 	pods    int
 	settle  time.Duration // before each run
 	rates   []int64       // bytes a second
-	// cpus are the CPU requests of evictd to compare, without a limit and with all CPUs in use; none
-	// leaves evictd its shipped resources.
+	// cpus are the CPU requests of evictd to compare, without a limit and with all CPUs in use; "" leaves evictd its
+	// shipped resources.
 	cpus []string
 }
+
+// busy reports whether all CPUs are in use.
+func (s *settings) busy() bool { return s.cpus[0] != "" }
 
 // idlePods returns how many pods do nothing: the others are evictd's, the allocator and, where CPU
 // requests are compared, those that keep the CPUs in use.
 func (s *settings) idlePods() int {
 	others := ownPods
-	if len(s.cpus) > 0 {
+	if s.busy() {
 		others += runtime.NumCPU()
 	}
 	return max(s.pods-others, 0)
@@ -83,9 +86,7 @@ func parse(arguments []string) (settings, error) {
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
 	}
-	if *cpus != "" {
-		s.cpus = strings.Split(*cpus, ",") // the API server refuses what is no amount of CPU
-	}
+	s.cpus = strings.Split(*cpus, ",") // the API server refuses what is no amount of CPU
 	for text := range strings.SplitSeq(*rates, ",") {
 		rate, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err != nil || rate < 1 {

@@ -23,7 +23,7 @@ func (b *bench) print(out io.Writer) error {
 		"sampler's gap p50 / max ms", "OOM kills", "kubelet's median / evictd's",
 	}
 	var rows [][]string
-	for _, share := range b.settings.shares() {
+	for _, share := range b.settings.cpus {
 		for _, rate := range b.settings.rates {
 			rows = append(rows, b.rows(share, rate)...)
 		}

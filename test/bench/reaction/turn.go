@@ -58,7 +58,7 @@ var errDisturbed = errors.New("the run was disturbed")
 
 // measure does all runs, alternating between the agents so that both have the same noise.
 func (b *bench) measure(ctx context.Context) error {
-	for _, share := range b.settings.shares() {
+	for _, share := range b.settings.cpus {
 		if err := b.share(ctx, share); err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (b *bench) place(ctx context.Context, a agent, distance int64) error {
 
 func (b *bench) available(a agent) (int64, error) {
 	if a == byKubelet {
-		return b.Readings.WorkingSet()
+		return b.workingSet()
 	}
 	return memory.Kernel()
 }

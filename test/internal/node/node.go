@@ -160,13 +160,25 @@ func (n *Node) Deploy(ctx context.Context) error {
 	if _, err := n.Kubectl(ctx, "apply", "-f", n.Files.Manifest); err != nil {
 		return err
 	}
+	return n.rollOut(ctx)
+}
+
+// Patch changes evictd's DaemonSet as kubectl patch does with these flags, and waits until the new evictd is ready.
+func (n *Node) Patch(ctx context.Context, flags ...string) error {
+	if _, err := n.Kubectl(ctx, append([]string{"-n", Namespace, "patch", "ds/evictd"}, flags...)...); err != nil {
+		return err
+	}
+	return n.rollOut(ctx)
+}
+
+func (n *Node) rollOut(ctx context.Context) error {
 	_, err := n.Kubectl(ctx, "-n", Namespace, "rollout", "status", "ds/evictd", "--timeout="+eventually.Limit().String())
 	if err != nil {
 		logs, _ := n.Kubectl(context.WithoutCancel(ctx), "-n", Namespace, "logs", "ds/evictd", "--tail=20")
 		pods, _ := n.Kubectl(context.WithoutCancel(ctx), "-n", Namespace, "describe", "pods")
 		return fmt.Errorf("waiting for evictd to be ready: %w\n%s\n%s", err, logs, pods)
 	}
-	return err
+	return nil
 }
 
 // Until polls a condition until it is met, for a benchmark whose wait has a limit of its

@@ -20,9 +20,8 @@ type Rig struct {
 	Started time.Time
 	// Node is the node; nil before it has started.
 	Node *node.Node
-	// Readings are the figures of the machine's memory, Ballast is what is taken of it.
-	Readings *memory.Readings
-	Ballast  memory.Ballast
+	// Ballast is what is taken of the machine's memory.
+	Ballast memory.Ballast
 	// Dir is a folder of the run into which containers may look.
 	Dir string
 }
@@ -47,25 +46,18 @@ func (r *Rig) Run(ctx context.Context, up, measure func(context.Context) error) 
 	return err
 }
 
-// Open opens the readings, and makes the folder. The name is the benchmark's.
-func (r *Rig) Open(name string) (err error) {
-	if r.Readings, err = memory.Open(); err != nil {
-		return err
-	}
-	if r.Dir, err = os.MkdirTemp("", "evictd-"+name+"-"); err != nil {
-		return fmt.Errorf("making a folder: %w", err)
-	}
-	if err = os.Chmod(r.Dir, 0o755); err != nil { //nolint:gosec // containers look into it
-		return fmt.Errorf("opening a folder to containers: %w", err)
-	}
-	return nil
-}
-
-// Start starts the node of the files that the Makefile has built, with a namespace, and a PriorityClass of that value.
+// Start makes the folder, and starts the node of the files that the Makefile has built, with a namespace, and a
+// PriorityClass of that value.
 func (r *Rig) Start(ctx context.Context, namespace, class string, value int32, change func(*cluster.Options)) error {
 	files, err := node.FilesFromEnvironment()
 	if err != nil {
 		return err
+	}
+	if r.Dir, err = os.MkdirTemp("", "evictd-"+namespace+"-"); err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	if err = os.Chmod(r.Dir, 0o755); err != nil { //nolint:gosec // containers look into it
+		return fmt.Errorf("opening a folder to containers: %w", err)
 	}
 	if r.Node, err = node.Start(ctx, files, os.Stdout, change); err != nil {
 		return err
