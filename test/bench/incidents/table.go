@@ -55,6 +55,7 @@ type column struct {
 	title   string
 	digits  int
 	figures []func(*Result) float64
+	level   bool // its figures do not add up
 }
 
 func columns() []column {
@@ -66,21 +67,21 @@ func columns() []column {
 	}
 	one := func(figures ...func(*Result) float64) []func(*Result) float64 { return figures }
 	return []column{
-		{"smallest set", 0, one(func(r *Result) float64 { return float64(r.wanted()) })},
-		{"ended by evictd / kubelet / kernel / other", 0, byCause(func(t tally) int { return t.ended })},
-		{"of them beyond the smallest set", 0, byCause(func(t tally) int { return t.beyond })},
-		{"of them innocents", 0, byCause(func(t tally) int { return t.innocent })},
-		{"OOM kills", 0, one(func(r *Result) float64 { return float64(r.OOMKills) })},
-		{"budgets violated", 0, one(func(r *Result) float64 { return float64(r.Violated) })},
+		{"smallest set", 0, one(func(r *Result) float64 { return float64(r.wanted()) }), false},
+		{"ended by evictd / kubelet / kernel / other", 0, byCause(func(t tally) int { return t.ended }), false},
+		{"of them beyond the smallest set", 0, byCause(func(t tally) int { return t.beyond }), false},
+		{"of them innocents", 0, byCause(func(t tally) int { return t.innocent }), false},
+		{"OOM kills", 0, one(func(r *Result) float64 { return float64(r.OOMKills) }), false},
+		{"budgets violated", 0, one(func(r *Result) float64 { return float64(r.Violated) }), false},
 		{"grace kept / ended by evictd and kubelet", 0, one(
 			func(r *Result) float64 { return float64(r.by(byEvictd, byKubelet).graceful) },
 			func(r *Result) float64 { return float64(r.by(byEvictd, byKubelet).ended) },
-		)},
-		{"s below evictd's hard line", 1, one(func(r *Result) float64 { return r.line(hardLine).Below })},
-		{"s below the kubelet's line", 1, one(func(r *Result) float64 { return r.line(kubeletLine).Below })},
-		{"MiB below it", 0, one(func(r *Result) float64 { return float64(r.line(kubeletLine).Depth >> 20) })},
-		{"requests failed", 0, one(func(r *Result) float64 { return float64(r.Failed) })},
-		{"MiB of other work", 0, one(func(r *Result) float64 { return float64(r.Disturbed >> 20) })},
+		), false},
+		{"s below evictd's hard line", 1, one(func(r *Result) float64 { return r.line(hardLine).Below }), false},
+		{"s below the kubelet's line", 1, one(func(r *Result) float64 { return r.line(kubeletLine).Below }), false},
+		{"MiB below it", 0, one(func(r *Result) float64 { return float64(r.line(kubeletLine).Depth >> 20) }), true},
+		{"requests failed", 0, one(func(r *Result) float64 { return float64(r.Failed) }), false},
+		{"MiB of other work", 0, one(func(r *Result) float64 { return float64(r.Disturbed >> 20) }), true},
 	}
 }
 
@@ -120,9 +121,13 @@ func cells(runs []Result, all func([]float64, int) string) []string {
 	texts := []string{strconv.Itoa(len(runs))}
 	for _, c := range columns() {
 		var figures []string
+		show := all
+		if c.level {
+			show = spread
+		}
 		for _, figure := range c.figures {
 			if len(runs) > 0 {
-				figures = append(figures, all(measure.Each(runs, figure), c.digits))
+				figures = append(figures, show(measure.Each(runs, figure), c.digits))
 			}
 		}
 		texts = append(texts, strings.Join(figures, " / "))
