@@ -1,17 +1,15 @@
 package cases
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,33 +21,29 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/yaml"
+	framework "k8s.io/client-go/tools/cache/testing"
+
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
 // apiServer answers as an API server does what evictd asks one: it lists and watches, evicts, applies
 // budgets, and knows evictd's policies and those objects that the case has.
 type apiServer struct {
 	tb      testing.TB
-	node    *node
 	lacks   []string
 	denial  error // of the policies, to a trial
-	port    int32 // of the kubelet
 	answers map[types.UID]*metav1.Status
-	budgets []policyv1.PodDisruptionBudget
-	objects map[string]json.RawMessage // by their path
+	objects *framework.FakeControllerSource
 
 	mu      sync.Mutex
-	changed *sync.Cond
-	pods    []*corev1.Pod
-	events  []metav1.WatchEvent // of pods; that at i has the resource version i + 2
 	evicted []string
 	asked   []string
 	notes   []string // the Events that evictd sent
@@ -58,15 +52,24 @@ type apiServer struct {
 // newAPIServer serves a case's objects. A fault is one of the harness or of the case.
 func newAPIServer(tb testing.TB, c *Case, n *node, kubeletPort int32) (server *apiServer, url string) {
 	tb.Helper()
-	a := &apiServer{tb: tb, denial: denial(tb), node: n, lacks: c.Lacks, port: kubeletPort, answers: map[types.UID]*metav1.Status{}, objects: map[string]json.RawMessage{}}
-	a.changed = sync.NewCond(&a.mu)
-	a.pods = append(a.pods, elsewhere())
+	a := &apiServer{tb: tb, denial: denial(tb), lacks: c.Lacks, answers: map[types.UID]*metav1.Status{}, objects: framework.NewFakeControllerSource()}
+	a.objects.Add(nodeObject(n, kubeletPort))
+	a.objects.Add(&corev1.Pod{ // which doctor looks for
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "elsewhere", UID: "elsewhere"}, Spec: corev1.PodSpec{NodeName: "node-b"},
+	})
 	for _, p := range n.pods {
-		a.pods = append(a.pods, p.Pod)
+		a.objects.Add(p.Pod)
 		a.answers[p.UID] = p.use.Answer
 	}
 	for _, object := range c.Objects {
-		n.must(a.add(&object))
+		if object.GetKind() != "PodDisruptionBudget" {
+			a.objects.Add(&object)
+			continue
+		}
+		budget := &policyv1.PodDisruptionBudget{} // the API server itself reads it
+		n.must(runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, budget, true))
+		a.objects.Add(budget)
 	}
 	listening := httptest.NewServer(a)
 	tb.Cleanup(listening.Close)
@@ -76,60 +79,21 @@ func newAPIServer(tb testing.TB, c *Case, n *node, kubeletPort int32) (server *a
 // denial is what the policies of deploy/daemonset.yaml answer together to a trial of the checks.
 func denial(tb testing.TB) error {
 	tb.Helper()
-	text, err := os.ReadFile("../../deploy/daemonset.yaml")
-	if err != nil {
-		tb.Fatalf("the harness: %v", err)
-	}
 	var names []string
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
-		var object unstructured.Unstructured
-		if err = yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			tb.Fatalf("the harness: deploy/daemonset.yaml: %v", err)
-		}
-		if object.GetKind() == "ValidatingAdmissionPolicy" {
-			names = append(names, "'"+object.GetName()+"'")
-		}
+	policies := evictdtest.ShippedPart(tb, []string{"ValidatingAdmissionPolicy"})
+	for _, name := range regexp.MustCompile(`(?m)^metadata:\n  name: (.*)$`).FindAllStringSubmatch(policies, -1) {
+		names = append(names, "'"+name[1]+"'")
 	}
 	return apierrors.NewForbidden(schema.GroupResource{}, "", fmt.Errorf("ValidatingAdmissionPolicy %s denied request", strings.Join(names, ", ")))
-}
-
-// elsewhere is a pod of another node, which doctor looks for.
-func elsewhere() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "elsewhere", UID: "elsewhere"}, Spec: corev1.PodSpec{NodeName: "node-b"}}
-}
-
-// add keeps an object by the path that Kubernetes gives it.
-func (a *apiServer) add(object *unstructured.Unstructured) error {
-	if object.GetKind() == "PodDisruptionBudget" {
-		var budget policyv1.PodDisruptionBudget
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &budget, true); err != nil {
-			return fmt.Errorf("the case: objects: %s: %w", object.GetName(), err)
-		}
-		a.budgets = append(a.budgets, budget)
-	}
-	of := object.GroupVersionKind()
-	plural, _ := meta.UnsafeGuessKindToResource(of)
-	at := path.Join("/apis", of.Group, of.Version)
-	if of.Group == "" {
-		at = path.Join("/api", of.Version)
-	}
-	if object.GetNamespace() != "" {
-		at = path.Join(at, "namespaces", object.GetNamespace())
-	}
-	text, err := object.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("the case: objects: %w", err)
-	}
-	a.objects[path.Join(at, plural.Resource, object.GetName())] = text
-	return nil
 }
 
 // ServeHTTP answers one request.
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := any(nil), a.allowed(r)
 	if err == nil && r.URL.Query().Get("watch") != "" {
-		a.watch(w, r)
-		return
+		if err = a.watch(w, r); err == nil {
+			return
+		}
 	}
 	if err == nil {
 		answer, err = a.answer(r)
@@ -202,142 +166,125 @@ func (a *apiServer) answer(r *http.Request) (any, error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: path.Base(path.Dir(at))}, path.Base(at))
 }
 
-// get returns an object, or a list of pods or of the case's objects.
+// get returns an object, or a list.
 func (a *apiServer) get(at, selector string) (any, error) {
-	switch at {
-	case "/version":
+	if at == "/version" {
 		return &version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.1"}, nil
-	case "/api/v1/nodes/" + nodeName:
-		return a.nodeObject(), nil
 	}
-	if object, is := a.objects[at]; is {
-		return object, nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if path.Base(at) == "pods" {
-		selected, err := a.selected(at, selector)
-		list := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: a.version()}}
-		for _, p := range selected {
-			list.Items = append(list.Items, *p)
-		}
-		return list, err
-	}
-	for _, p := range a.pods {
-		if at == "/api/v1/namespaces/"+p.Namespace+"/pods/"+p.Name {
-			return p, nil
-		}
-	}
-	if path.Base(at) == "configmaps" {
-		return map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": map[string]any{"resourceVersion": "1"}, "items": a.below(at)}, nil
-	}
-	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: path.Base(path.Dir(at))}, path.Base(at))
-}
-
-// version is the resource version of all pods now.
-func (a *apiServer) version() string { return strconv.Itoa(len(a.events) + 1) }
-
-// selected returns pods of a path, by a field selector.
-func (a *apiServer) selected(at, selector string) ([]*corev1.Pod, error) {
 	wanted, err := fields.ParseSelector(selector)
 	if err != nil {
 		return nil, fmt.Errorf("the field selector %q: %w", selector, err)
 	}
-	var pods []*corev1.Pod
-	for _, p := range a.pods {
-		inPath := at == "/api/v1/pods" || at == "/api/v1/namespaces/"+p.Namespace+"/pods"
-		if inPath && wanted.Matches(fields.Set{"spec.nodeName": p.Spec.NodeName, "metadata.name": p.Name, "metadata.namespace": p.Namespace}) {
-			pods = append(pods, p)
+	list := a.list()
+	all := list.Items
+	list.Items = []runtime.RawExtension{}
+	for _, item := range all {
+		switch {
+		case pathOf(item.Object) == at:
+			return item.Object, nil
+		case isIn(at, item.Object) && wanted.Matches(fieldsOf(item.Object)):
+			list.Items = append(list.Items, item)
 		}
 	}
-	return pods, nil
-}
-
-// below returns the case's objects of a path.
-func (a *apiServer) below(at string) []json.RawMessage {
-	all := []json.RawMessage{}
-	for of, object := range a.objects {
-		if path.Dir(of) == at {
-			all = append(all, object)
-		}
+	kind, isList := map[string]string{"pods": "PodList", "configmaps": "ConfigMapList"}[path.Base(at)]
+	if !isList {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: path.Base(path.Dir(at))}, path.Base(at))
 	}
-	return all
+	list.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: kind}
+	return list, nil
 }
 
-func (a *apiServer) nodeObject() *corev1.Node {
+// list returns copies of all objects.
+func (a *apiServer) list() *corev1.List {
+	list, err := a.objects.List(metav1.ListOptions{})
+	if err != nil {
+		a.tb.Errorf("the harness: %v", err)
+	}
+	return list.(*corev1.List)
+}
+
+// pathOf is where Kubernetes has an object.
+func pathOf(object runtime.Object) string {
+	of := object.GetObjectKind().GroupVersionKind()
+	plural, _ := meta.UnsafeGuessKindToResource(of)
+	at := path.Join("/apis", of.Group, of.Version)
+	if of.Group == "" {
+		at = path.Join("/api", of.Version)
+	}
+	named := object.(metav1.Object)
+	if named.GetNamespace() != "" {
+		at = path.Join(at, "namespaces", named.GetNamespace())
+	}
+	return path.Join(at, plural.Resource, named.GetName())
+}
+
+// isIn reports whether a list has the object: that of its namespace, or of all.
+func isIn(at string, object runtime.Object) bool {
+	list := path.Dir(pathOf(object))
+	return list == at || strings.Replace(list, "/namespaces/"+object.(metav1.Object).GetNamespace(), "", 1) == at
+}
+
+// fieldsOf are the fields by which lists are selected.
+func fieldsOf(object runtime.Object) fields.Set {
+	named := object.(metav1.Object)
+	set := fields.Set{"metadata.name": named.GetName(), "metadata.namespace": named.GetNamespace()}
+	if p, is := object.(*corev1.Pod); is {
+		set["spec.nodeName"] = p.Spec.NodeName
+	}
+	return set
+}
+
+func nodeObject(n *node, kubeletPort int32) *corev1.Node {
 	return &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node"},
 		Status: corev1.NodeStatus{
-			Capacity:  corev1.ResourceList{corev1.ResourceMemory: *quantity(a.node.total())},
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}, NodeInfo: a.node.of.Info,
-			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: a.port}},
+			Capacity:  corev1.ResourceList{corev1.ResourceMemory: *quantity(n.total())},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}, NodeInfo: n.of.Info,
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: kubeletPort}},
 		},
 	}
 }
 
-// watch streams what changes, after what there is where the client asks for that.
-func (a *apiServer) watch(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	next, isPods := 0, path.Base(r.URL.Path) == "pods"
-	var events []metav1.WatchEvent
-	a.mu.Lock()
+// watch streams what changes, after what there is where the client asks for that. What changes are pods of the node.
+func (a *apiServer) watch(w http.ResponseWriter, r *http.Request) error {
+	query, events := r.URL.Query(), []watch.Event(nil)
+	from := query.Get("resourceVersion")
 	if query.Get("sendInitialEvents") == "true" {
-		var err error
-		if events, err = a.initial(r.URL.Path, query.Get("fieldSelector")); err != nil {
-			a.tb.Errorf("the harness: %v", err)
+		answer, err := a.get(r.URL.Path, query.Get("fieldSelector"))
+		list, is := answer.(*corev1.List)
+		if !is {
+			return err
 		}
-		next = len(a.events)
-	} else if from, err := strconv.Atoi(query.Get("resourceVersion")); err == nil {
-		next = max(0, from-1)
+		for _, item := range list.Items {
+			events = append(events, watch.Event{Type: watch.Added, Object: item.Object})
+		}
+		end := &metav1.PartialObjectMetadata{TypeMeta: list.TypeMeta}
+		end.Kind, end.Annotations = strings.TrimSuffix(list.Kind, "List"), map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		from, end.ResourceVersion = list.ResourceVersion, list.ResourceVersion
+		events = append(events, watch.Event{Type: watch.Bookmark, Object: end})
 	}
-	a.mu.Unlock()
-	defer context.AfterFunc(r.Context(), func() { a.mu.Lock(); defer a.mu.Unlock(); a.changed.Broadcast() })()
+	changes, err := a.objects.Watch(metav1.ListOptions{ResourceVersion: from})
+	if err != nil {
+		return fmt.Errorf("watching: %w", err)
+	}
+	defer changes.Stop()
 	w.Header().Set("Content-Type", "application/json")
 	for encoder := json.NewEncoder(w); ; {
 		for _, event := range events {
-			if err := encoder.Encode(event); err != nil {
-				return
+			_ = encoder.Encode(metav1.WatchEvent{Type: string(event.Type), Object: runtime.RawExtension{Object: event.Object}}) // evictd may have ended
+		}
+		_ = http.NewResponseController(w).Flush() // as above
+		events = nil
+		select {
+		case <-r.Context().Done():
+			return nil
+		case change := <-changes.ResultChan():
+			if isIn(r.URL.Path, change.Object) {
+				events = append(events, change)
 			}
 		}
-		_ = http.NewResponseController(w).Flush() // evictd may have ended
-		a.mu.Lock()
-		for r.Context().Err() == nil && (!isPods || next >= len(a.events)) {
-			a.changed.Wait()
-		}
-		if r.Context().Err() != nil {
-			a.mu.Unlock()
-			return
-		}
-		events, next = slices.Clone(a.events[next:]), len(a.events)
-		a.mu.Unlock()
 	}
-}
-
-// initial are the events of a watch that begins with a list, and the bookmark at its end.
-func (a *apiServer) initial(at, selector string) ([]metav1.WatchEvent, error) {
-	var events []metav1.WatchEvent
-	end := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
-	if path.Base(at) == "pods" {
-		end.Kind = "Pod"
-		pods, err := a.selected(at, selector)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range pods {
-			events = append(events, event("ADDED", p))
-		}
-	}
-	for _, object := range a.below(at) {
-		events = append(events, metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: object}})
-	}
-	end.ResourceVersion, end.Annotations = a.version(), map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-	return append(events, event("BOOKMARK", end)), nil
-}
-
-// event holds the object as it is now.
-func event(kind string, object runtime.Object) metav1.WatchEvent {
-	return metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Object: object.DeepCopyObject()}}
 }
 
 // evict answers an eviction in the API server's order: the pod, its UID, what the case answers,
@@ -350,13 +297,12 @@ func (a *apiServer) evict(r *http.Request) (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	resource, name := schema.GroupResource{Resource: "pods"}, path.Base(path.Dir(r.URL.Path))
-	i := slices.IndexFunc(a.pods, func(p *corev1.Pod) bool {
-		return path.Join("/api/v1/namespaces", p.Namespace, "pods", p.Name, "eviction") == r.URL.Path
-	})
-	if i < 0 {
-		return nil, apierrors.NewNotFound(resource, name)
+	found, err := a.get(path.Dir(r.URL.Path), "")
+	p, is := found.(*corev1.Pod)
+	if !is {
+		return nil, err
 	}
-	p, options := a.pods[i], sent.DeleteOptions
+	options := sent.DeleteOptions
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
@@ -373,20 +319,24 @@ func (a *apiServer) evict(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !slices.Contains(options.DryRun, metav1.DryRunAll) {
-		a.terminate(i, options.GracePeriodSeconds)
+		a.terminate(p, options.GracePeriodSeconds)
 	}
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}, nil
 }
 
 // budgetOf refuses what the pod's budget does not allow.
 func (a *apiServer) budgetOf(p *corev1.Pod) error {
-	var of []policyv1.PodDisruptionBudget
-	for _, budget := range a.budgets {
+	var of []*policyv1.PodDisruptionBudget
+	for _, item := range a.list().Items {
+		budget, is := item.Object.(*policyv1.PodDisruptionBudget)
+		if !is || budget.Namespace != p.Namespace {
+			continue
+		}
 		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 		if err != nil {
 			return fmt.Errorf("the budget %s: %w", budget.Name, err)
 		}
-		if budget.Namespace == p.Namespace && selector.Matches(labels.Set(p.Labels)) {
+		if selector.Matches(labels.Set(p.Labels)) {
 			of = append(of, budget)
 		}
 	}
@@ -408,8 +358,7 @@ func (a *apiServer) budgetOf(p *corev1.Pod) error {
 }
 
 // terminate begins the grace period of a pod.
-func (a *apiServer) terminate(i int, grace *int64) {
-	p := a.pods[i].DeepCopy()
+func (a *apiServer) terminate(p *corev1.Pod, grace *int64) {
 	a.evicted = append(a.evicted, p.Name)
 	if p.DeletionTimestamp == nil {
 		now := metav1.Now()
@@ -418,42 +367,26 @@ func (a *apiServer) terminate(i int, grace *int64) {
 	if p.DeletionGracePeriodSeconds = grace; grace == nil {
 		p.DeletionGracePeriodSeconds = p.Spec.TerminationGracePeriodSeconds
 	}
-	a.pods[i] = p
-	a.publish("MODIFIED", p)
+	a.objects.Modify(p)
 }
 
-// change puts fields over a pod.
+// change puts fields over a pod, or removes it where there are none.
 func (a *apiServer) change(name string, over map[string]any) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	i := slices.IndexFunc(a.pods, func(p *corev1.Pod) bool { return p.Name == name })
-	if i < 0 {
-		return fmt.Errorf("the case: then.pods: there is no pod %q", name)
+	found, err := a.get("/api/v1/namespaces/"+namespace+"/pods/"+name, "")
+	p, is := found.(*corev1.Pod)
+	if !is {
+		return fmt.Errorf("the case: then.pods: %w", err)
 	}
-	p, err := overlaid(a.pods[i], over)
-	if err != nil {
-		return err
+	if over == nil {
+		a.objects.Delete(p)
+		return nil
 	}
-	a.pods[i] = p
-	a.publish("MODIFIED", p)
-	return nil
-}
-
-// remove removes a pod.
-func (a *apiServer) remove(name string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if i := slices.IndexFunc(a.pods, func(p *corev1.Pod) bool { return p.Name == name }); i >= 0 {
-		p := a.pods[i].DeepCopy()
-		a.pods = slices.Delete(a.pods, i, i+1)
-		a.publish("DELETED", p)
+	if p, err = overlaid(p, over); err == nil {
+		a.objects.Modify(p)
 	}
-}
-
-func (a *apiServer) publish(kind string, p *corev1.Pod) {
-	p.ResourceVersion = strconv.Itoa(len(a.events) + 2)
-	a.events = append(a.events, event(kind, p))
-	a.changed.Broadcast()
+	return err
 }
 
 func (a *apiServer) review(r *http.Request) (any, error) {

@@ -195,7 +195,7 @@ func (p *played) step(s *Step) bool {
 	}
 	gone := cmp.Or(s.Ends, s.Deleted)
 	if gone != "" {
-		p.api.remove(gone)
+		p.node.must(p.api.change(gone, nil))
 	}
 	if len(s.Pods) > 0 || gone != "" {
 		eventually.Until(p.t, "evictd knows it", func(ctx context.Context) bool { return p.evictd.watchedSince(ctx, begun) }, p.tell)
