@@ -181,7 +181,7 @@ func (p *played) step(s *Step) bool {
 		p.node.available(s.Available.Value())
 	}
 	if s.DiskLeft != nil && !p.evictd.isOver() {
-		p.node.fill(s.DiskLeft.Value(), p.evictd.command.Process.Pid)
+		p.node.fill(s.DiskLeft.Value(), p.evictd.PID())
 	}
 	for name, text := range s.Files {
 		p.node.write(name, text)

@@ -16,33 +16,60 @@ type Process struct {
 	Address string // of its pages
 	Log     *Log
 	command *exec.Cmd
+	ended   chan struct{} // closed at its end
+	fault   error         // that it ended with
+	// client has one connection, which is open before evictd may have no more file descriptors.
+	client *http.Client
 }
 
 // Run starts a command that runs evictd, which serves its pages at the address.
 func Run(command *exec.Cmd, address string) (*Process, error) {
-	p := &Process{Address: address, Log: &Log{}, command: command}
+	p := &Process{Address: address, Log: &Log{}, command: command, ended: make(chan struct{})}
+	p.client = &http.Client{Timeout: eventually.Limit(), Transport: &http.Transport{MaxConnsPerHost: 1}}
 	command.Stderr = p.Log
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting evictd: %w", err)
 	}
+	go func() {
+		p.fault = command.Wait()
+		p.client.CloseIdleConnections()
+		close(p.ended)
+	}()
 	return p, nil
 }
 
 // PID is its number.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
+// IsOver reports whether it has ended, and its exit code.
+func (p *Process) IsOver() (code int, over bool) {
+	select {
+	case <-p.ended:
+		return p.command.ProcessState.ExitCode(), true
+	default:
+		return 0, false
+	}
+}
+
+// Kill ends evictd as kill -9 does.
+func (p *Process) Kill() {
+	_ = p.command.Process.Kill() // it may have ended
+	<-p.ended
+}
+
 // End ends evictd as the kubelet does, and returns what it ended with.
 func (p *Process) End() error {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // one that has ended is reported below
-	if err := p.command.Wait(); err != nil {
-		return fmt.Errorf("evictd ended with a fault: %w: %s", err, p.Log)
+	<-p.ended
+	if p.fault != nil {
+		return fmt.Errorf("evictd ended with a fault: %w: %s", p.fault, p.Log)
 	}
 	return nil
 }
 
 // Get returns a page's status and text; 0 when there is no response.
 func (p *Process) Get(ctx context.Context, path string) (int, string) {
-	text, status, err := pages.Get(ctx, &http.Client{Timeout: eventually.Limit()}, "http://"+p.Address+path)
+	text, status, err := pages.Get(ctx, p.client, "http://"+p.Address+path)
 	if err != nil {
 		return 0, err.Error()
 	}
