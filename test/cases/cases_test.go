@@ -184,7 +184,7 @@ func (p *played) step(s *Step) bool {
 		p.node.fill(s.DiskLeft.Value(), p.evictd.PID())
 	}
 	for name, text := range s.Files {
-		p.node.write(name, text)
+		p.node.Write(name, text)
 	}
 	begun := time.Now()
 	for name, over := range s.Pods {
@@ -211,7 +211,7 @@ func (p *played) step(s *Step) bool {
 
 func (p *played) seen(ctx context.Context) *Seen {
 	s := &Seen{command: p.of.Command, gaveUp: p.gaveUp}
-	p.evictd.seen(ctx, s, p.of, p.node.root)
+	p.evictd.seen(ctx, s, p.of, p.node.Root)
 	p.api.seen(s)
 	return s
 }

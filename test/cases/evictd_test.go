@@ -32,13 +32,13 @@ type evictd struct {
 // start runs a case's command. A fault is one of the harness.
 func start(tb testing.TB, c *Case, n *node, server string) *evictd {
 	tb.Helper()
-	dir := filepath.Dir(n.root)
+	dir := filepath.Dir(n.Root)
 	e := &evictd{tb: tb, config: filepath.Join(dir, "evictd.yaml"), begun: time.Now()}
 	n.must(e.configure(c.Configuration))
 	n.must(cluster.WriteKubeconfig(filepath.Join(dir, "kubeconfig"), &clientcmdapi.Cluster{Server: server}, &clientcmdapi.AuthInfo{Token: "token"}))
 	address, err := cluster.FreeAddress(tb.Context())
 	n.must(err)
-	command := n.command(e.arguments(c, n.root, address))
+	command := n.command(e.arguments(c, n.Root, address))
 	command.Env = append(command.Env, "POD_NAMESPACE=evictd", "POD_UID=evictd-x", "HOST_IP=", "NODE_NAME=")
 	command.Stdout = &e.answer
 	e.Process, err = evictdtest.Run(command, address)

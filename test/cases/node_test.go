@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
 const (
@@ -35,16 +37,17 @@ type pod struct {
 
 // node is the machine: files below a host root, as evictd reads them.
 type node struct {
+	*evictdtest.Host
+
 	tb   testing.TB
 	of   *Node
-	root string
 	pods []*pod
 }
 
 // newNode writes the files of a case's node and of its pods. A fault is one of the harness or of the case.
 func newNode(tb testing.TB, c *Case) *node {
 	tb.Helper()
-	n := &node{tb: tb, of: &c.Node, root: filepath.Join(tb.TempDir(), "host")}
+	n := &node{Host: evictdtest.EmptyHost(tb), tb: tb, of: &c.Node}
 	for name, text := range map[string]string{
 		"proc/sys/kernel/pid_max": "4194304\n", "proc/sys/kernel/threads-max": "1000000\n", "proc/loadavg": "0.00 0.00 0.00 1/0100 4242\n",
 		"proc/vmstat": "oom_kill 0\n", "proc/sys/kernel/random/boot_id": "0b5f8f00-0000-4000-8000-0000000000aa\n",
@@ -52,10 +55,10 @@ func newNode(tb testing.TB, c *Case) *node {
 		kubelet + "/config.yaml":           "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard: {memory.available: 100Mi}\n",
 		"proc/zoneinfo":                    "Node 0, zone   Normal\n  pagesets\n    cpu: 0\n              count:    0\n              high:     0\n              batch:    1\n",
 	} {
-		n.write(name, text)
+		n.Write(name, text)
 	}
 	if c.Node.Disk == nil { // otherwise the images would be on another one
-		n.write("var/lib/containerd/io", "")
+		n.Write("var/lib/containerd/io", "")
 	}
 	n.available(bytesOf(c.Node.Memory.Available, 8*gibibyte))
 	if n.of.Cgroups.Kubepods == "" {
@@ -66,7 +69,7 @@ func newNode(tb testing.TB, c *Case) *node {
 		n.add(use)
 	}
 	for name, text := range c.Node.Files {
-		n.write(name, text)
+		n.Write(name, text)
 	}
 	for name, target := range c.Node.Links {
 		n.must(os.MkdirAll(filepath.Dir(n.path(name)), 0o700))
@@ -82,67 +85,32 @@ func (n *node) must(err error) {
 	}
 }
 
-func (n *node) path(name string) string { return filepath.Join(n.root, name) }
+func (n *node) path(name string) string { return filepath.Join(n.Root, name) }
 
-// write replaces a text in place, as the kernel does: evictd keeps its files open.
-func (n *node) write(name, text string) {
-	n.tb.Helper()
-	n.must(os.MkdirAll(filepath.Dir(n.path(name)), 0o700))
-	file, err := os.OpenFile(n.path(name), os.O_WRONLY|os.O_CREATE, 0o600)
-	n.must(err)
-	defer file.Close()
-	_, err = file.WriteAt([]byte(text), 0)
-	n.must(err)
-	n.must(file.Truncate(int64(len(text))))
-}
-
-// available sets MemAvailable, and what the kubelet takes for it. All such texts have the same length, so that no read sees a part of one.
+// available sets MemAvailable, and what the kubelet takes for it.
 func (n *node) available(available int64) {
 	n.tb.Helper()
-	var text strings.Builder
-	for _, line := range []struct {
-		name  string
-		bytes int64
-	}{
-		{"MemTotal", n.total()},
-		{"MemFree", available},
-		{"MemAvailable", available},
-		{"Buffers", mebibyte},
-		{"Cached", 64 * mebibyte},
-		{"Shmem", mebibyte},
-		{"Slab", mebibyte},
-		{"SReclaimable", mebibyte},
-		{"SUnreclaim", mebibyte},
-		{"PageTables", mebibyte},
-		{"Active(anon)", n.total() - available},
-		{"Inactive(anon)", 0},
-		{"Active(file)", mebibyte},
-		{"Inactive(file)", mebibyte},
-	} {
-		fmt.Fprintf(&text, "%s: %14d kB\n", line.name, line.bytes>>10)
-	}
-	n.write("proc/meminfo", text.String()+"SwapTotal: 0 kB\nSwapFree: 0 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n")
+	n.Memory(n.total(), available)
 	const root = "sys/fs/cgroup/memory.stat" // from which the kubelet computes what is available
 	if _, isOf := n.of.Files[root]; !isOf {
-		n.write(root, fmt.Sprintf("anon %d\nfile 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n", n.total()-available))
+		n.Write(root, evictdtest.MemoryStat(n.total()-available))
 	}
 }
 
 func (n *node) total() int64 { return bytesOf(n.of.Memory.Total, 32*gibibyte) }
 
-// group writes a cgroup of version 2.
+// group writes a cgroup of version 2, with more files than the tests of other packages need.
 func (n *node) group(name string, holds int64, limit *resource.Quantity) {
 	n.tb.Helper()
 	most := "max"
 	if limit != nil {
 		most = fmt.Sprint(limit.Value())
 	}
-	for file, text := range map[string]string{
-		"memory.stat": fmt.Sprintf("anon %d\nfile 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n", holds), "memory.current": fmt.Sprintln(holds), "memory.max": most + "\n",
-		"memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n", "cgroup.events": "populated 1\nfrozen 0\n", "pids.current": "1\n",
-	} {
-		n.write(path.Join("sys/fs/cgroup", name, file), text)
-	}
+	name = path.Join("sys/fs/cgroup", name)
+	n.Group(name, holds)
+	n.Write(path.Join(name, "memory.max"), most+"\n")
+	n.Write(path.Join(name, "memory.events"), "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n")
+	n.Write(path.Join(name, "cgroup.events"), "populated 1\nfrozen 0\n")
 }
 
 // add writes the cgroups of a pod, or of so many.

@@ -27,7 +27,7 @@ func (n *node) command(arguments []string) *exec.Cmd {
 	command := exec.Command("sh", append([]string{"-c", becomes, "sh", binary}, arguments...)...)
 	command.Env = append(os.Environ(), "DISK=", "OPEN_FILES=")
 	if n.of.Disk != nil {
-		command.Env = append(command.Env, "DISK="+n.path(kubelet), "WAS="+filepath.Join(filepath.Dir(n.root), "was"), fmt.Sprintf("SIZE=%d", n.of.Disk.Value()))
+		command.Env = append(command.Env, "DISK="+n.path(kubelet), "WAS="+filepath.Join(filepath.Dir(n.Root), "was"), fmt.Sprintf("SIZE=%d", n.of.Disk.Value()))
 		command.SysProcAttr = mayMount()
 	}
 	if n.of.OpenFiles > 0 {
