@@ -21,12 +21,6 @@ type Case struct {
 	About  string `json:"about"`
 	Source string `json:"source"`
 
-	// Fails marks a case that evictd fails today: Why says so in one line, and Today is what it does
-	// in place of Want.
-	Fails bool   `json:"fails"`
-	Why   string `json:"why"`
-	Today *Want  `json:"today"`
-
 	// Command is run, rank, doctor or "config validate"; Flags are added to those that name the node.
 	// $HOST in a flag is the host root.
 	Command string   `json:"command"`
@@ -162,8 +156,6 @@ func (c *Case) check() error {
 	}
 	refuse(c.About == "", "about: say in one sentence what the case shows")
 	refuse(c.Want.isEmpty(), "want: say what evictd must do or say")
-	refuse(c.Fails != (c.Why != "") || c.Fails != (c.Today != nil), "fails, why and today belong together")
-	refuse(c.Today != nil && c.Today.isEmpty(), "today: say what evictd does in place of want")
 	refuse(!run && len(c.Then) > 0, "then: only `command: run` goes on")
 	refuse(c.Ticks < 1, "ticks: write 1 or more")
 	switch c.Command {
@@ -174,12 +166,7 @@ func (c *Case) check() error {
 	for _, step := range c.Then {
 		refuse(step.DiskLeft != nil && c.Node.Disk == nil, "then.diskLeft: the node has no disk")
 	}
-	for _, w := range []*Want{&c.Want, c.Today} {
-		if w != nil {
-			faults = append(faults, w.check(c.Command))
-		}
-	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, c.Want.check(c.Command))...)
 }
 
 // configured returns evictd's configuration file. Where the case does not say otherwise evictd acts, and

@@ -61,32 +61,12 @@ func TestCases(t *testing.T) {
 			}
 			needsDisk(t, c)
 			s := play(t, c)
-			if verdict := c.verdict(s); verdict != "" {
-				t.Errorf("%s: %s\n  about: %s\n  evicted %s, asked for %s\n  what evictd decided or said at the end:%s",
-					file, verdict, c.About, list(s.evicted), list(s.asked), s.decisions())
+			if unmet := c.Want.unmet(s); len(unmet) > 0 {
+				t.Errorf("%s: what is wanted was not seen:\n    %s\n  about: %s\n  evicted %s, asked for %s\n  what evictd decided or said at the end:%s",
+					file, strings.Join(unmet, "\n    "), c.About, list(s.evicted), list(s.asked), s.decisions())
 			}
 		})
 	}
-}
-
-// verdict says what is wrong; "" is nothing. A marked case must do what it does today, and not what is wanted.
-func (c *Case) verdict(s *Seen) string {
-	unmet := c.Want.unmet(s)
-	switch {
-	case c.Fails && len(unmet) == 0:
-		return "the case is marked and passes: remove `fails: true`, why and today"
-	case c.Fails:
-		if unmet = c.Today.unmet(s); len(unmet) > 0 {
-			return "the case fails, but not as `today` says:\n    " + strings.Join(unmet, "\n    ")
-		}
-	case len(unmet) > 0:
-		waited := ""
-		if s.gaveUp {
-			waited = fmt.Sprintf(" within %v", eventually.Limit())
-		}
-		return "what is wanted was not seen" + waited + ":\n    " + strings.Join(unmet, "\n    ")
-	}
-	return ""
 }
 
 // play plays a case to its end.
@@ -118,7 +98,6 @@ type played struct {
 	node   *node
 	api    *apiServer
 	evictd *evictd
-	gaveUp bool
 }
 
 // run lets happen what happens, until what is expected was seen, or cannot be any more. Then evictd has
@@ -133,39 +112,22 @@ func (p *played) run() {
 			break
 		}
 	}
-	p.await(p.isKnown)
+	p.await(func(s *Seen) bool { return len(p.of.Want.unmet(s)) == 0 })
 	eventually.Ticks(p.t, p.evictd, p.of.Ticks, p.tell)
 }
 
 // await waits until a condition is met, or cannot be any more, and reports whether it is. What it gives up
-// with is judged too. For a marked case, which is expected to fail, it waits no longer than some ticks.
+// with is judged too.
 func (p *played) await(met func(*Seen) bool) bool {
 	p.t.Helper()
-	const most = 200
-	isOver := func(ctx context.Context) bool {
+	err := eventually.Poll(p.t.Context(), func(ctx context.Context) bool {
 		s := p.seen(ctx)
-		return met(s) || s.ended || p.expected().contradicted(s)
-	}
-	if !p.of.Fails {
-		p.gaveUp = eventually.Poll(p.t.Context(), isOver) != nil
-	}
-	for i := 0; p.of.Fails && i < most && !isOver(p.t.Context()); i++ {
-		eventually.Ticks(p.t, p.evictd, 1, p.tell)
+		return met(s) || s.ended || p.of.Want.contradicted(s)
+	})
+	if err != nil {
+		p.t.Logf("waited %v in vain", eventually.Limit())
 	}
 	return met(p.seen(p.t.Context()))
-}
-
-// isKnown reports whether what is expected was seen, or what is wanted of a marked case.
-func (p *played) isKnown(s *Seen) bool {
-	return len(p.expected().unmet(s)) == 0 || len(p.of.Want.unmet(s)) == 0
-}
-
-// expected is what should be seen: of a marked case, what it does today.
-func (p *played) expected() *Want {
-	if p.of.Fails {
-		return p.of.Today
-	}
-	return &p.of.Want
 }
 
 // step makes a change. It reports false where what it waits for has not come.
@@ -210,7 +172,7 @@ func (p *played) step(s *Step) bool {
 }
 
 func (p *played) seen(ctx context.Context) *Seen {
-	s := &Seen{command: p.of.Command, gaveUp: p.gaveUp}
+	s := &Seen{command: p.of.Command}
 	p.evictd.seen(ctx, s, p.of, p.node.Root)
 	p.api.seen(s)
 	return s

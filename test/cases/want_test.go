@@ -53,7 +53,6 @@ type Seen struct {
 	notes       []string
 	ended       bool
 	exit        int
-	gaveUp      bool // the test has waited as long as it waits
 }
 
 // unmet returns what is wanted and was not seen, a line each.
