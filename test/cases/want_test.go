@@ -72,7 +72,7 @@ func (w *Want) unmet(s *Seen) []string {
 	said := s.said()
 	for _, fragment := range w.Says {
 		if !contains(said, fragment) {
-			add("says %q: it was not said%s", fragment, near(said, fragment))
+			add("says %q: it was not said", fragment)
 		}
 	}
 	for _, fragment := range w.Never {
@@ -89,24 +89,6 @@ func (w *Want) unmet(s *Seen) []string {
 		add("evictd runs: it ended with exit code %d", s.exit)
 	}
 	return append(lines, w.unmetChecks(s)...)
-}
-
-// near returns the text that has most words of a fragment that was not said, to show what was said
-// in its place; "" where none has any.
-func near(said []string, fragment string) string {
-	best, most := "", 0
-	for _, line := range said {
-		common := 0
-		for word := range strings.FieldsSeq(fragment) {
-			if strings.Contains(line, word) {
-				common++
-			}
-		}
-		if common > most {
-			best, most = fmt.Sprintf("; nearest: %.300s", strings.TrimSpace(line)), common
-		}
-	}
-	return best
 }
 
 func (w *Want) unmetChecks(s *Seen) []string {
