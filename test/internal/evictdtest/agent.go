@@ -11,9 +11,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/test/internal/eventually"
 )
@@ -26,7 +24,7 @@ type Agent struct {
 	Host    *Host
 	Kubelet *Kubelet
 	Proxy   *Proxy
-	Link    *TCPProxy // before the proxy
+	Link    *Link // to the proxy
 	Evictd  *Evictd
 	// StateDir is [Options.StateDir].
 	StateDir string
@@ -38,10 +36,10 @@ type Agent struct {
 func NewAgent(t *testing.T) *Agent {
 	t.Helper()
 	a := &Agent{World: NewWorld(t), Host: NewHost(t), Proxy: NewProxy(t)}
-	a.Link = NewTCPProxy(t, a.Proxy.Address())
+	a.Link = a.Proxy.Link
 	a.token = filepath.Join(t.TempDir(), "token")
 	a.account()
-	a.Renew("first")
+	a.Renew()
 	memory := map[string]int64{"large": 1024, "small": 700}
 	a.Kubelet = StartKubelet(a.World, a.Host, memory)
 	// A held victim has time: it must not be overdue on a slow machine.
@@ -62,36 +60,26 @@ func (a *Agent) account() {
 	})
 }
 
-// Renew writes a token that is valid while a secret of that name exists.
-func (a *Agent) Renew(name string) {
+// Renew writes another token.
+func (a *Agent) Renew() {
 	a.T.Helper()
-	secret, err := a.Client.CoreV1().Secrets(a.Namespace).Create(a.T.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-	}, metav1.CreateOptions{})
-	a.Must(err)
-	request, err := a.Client.CoreV1().ServiceAccounts(a.Namespace).CreateToken(a.T.Context(), "evictd", &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
-			Kind: "Secret", APIVersion: "v1", Name: secret.Name, UID: secret.UID,
-		}},
-	}, metav1.CreateOptions{})
+	request, err := a.Client.CoreV1().ServiceAccounts(a.Namespace).CreateToken(a.T.Context(), "evictd",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	a.Must(err)
 	a.Must(os.WriteFile(a.token+".new", []byte(request.Status.Token), 0o600))
 	a.Must(os.Rename(a.token+".new", a.token))
 }
 
-// Expire invalidates a token of [Agent.Renew], and waits until the API server rejects it.
-func (a *Agent) Expire(name string) {
+// Expire makes the API server refuse the present token, as one that it does not know.
+func (a *Agent) Expire() {
 	a.T.Helper()
-	text, err := os.ReadFile(a.token)
+	old, err := os.ReadFile(a.token)
 	a.Must(err)
-	a.Must(a.Client.CoreV1().Secrets(a.Namespace).Delete(a.T.Context(), name, metav1.DeleteOptions{}))
-	// Requests are accepted for a few seconds: the API server caches the account.
-	config := rest.AnonymousClientConfig(Unlimited())
-	config.BearerToken = string(text)
-	bearer := Client(a.T, config)
-	a.Until("requests with the token are refused", func(ctx context.Context) bool {
-		_, err := bearer.CoreV1().Nodes().Get(ctx, a.Node, metav1.GetOptions{})
-		return apierrors.IsUnauthorized(err)
+	a.Proxy.Instead(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") == "Bearer "+string(old) {
+			r.Header.Set("Authorization", "Bearer expired")
+		}
+		return false
 	})
 }
 

@@ -2,6 +2,7 @@ package evictdtest
 
 import (
 	"crypto/tls"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -20,7 +22,8 @@ import (
 // Proxy is in front of the real API server and can respond in its place. It uses HTTP/2, as the API
 // server does: one connection carries evictd's watch and its evictions.
 type Proxy struct {
-	CA []byte // the certificate of its authority
+	CA   []byte // the certificate of its authority
+	Link *Link  // the connections to it
 
 	t       testing.TB
 	dir     string // of the certificates
@@ -32,7 +35,23 @@ type Proxy struct {
 	// answered, if set, is called for a request that the API server has completed, before
 	// any part of the response is forwarded.
 	answered atomic.Pointer[func(*http.Request)]
-	watches  gate
+	watches  sync.RWMutex // locked while their events are held back
+	held     bool
+}
+
+// watched is the body of a watch.
+type watched struct {
+	io.ReadCloser
+
+	by *sync.RWMutex
+}
+
+// Read implements [io.Reader].
+func (w *watched) Read(into []byte) (int, error) {
+	n, err := w.ReadCloser.Read(into)
+	w.by.RLock()
+	defer w.by.RUnlock()
+	return n, err //nolint:wrapcheck // as it is
 }
 
 // NewProxy returns a proxy before the shared API server.
@@ -47,7 +66,7 @@ func NewProxy(tb testing.TB) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{t: tb, dir: tb.TempDir()}
+	p := &Proxy{t: tb, dir: tb.TempDir(), Link: newLink(tb)}
 	if p.by, err = cluster.NewAuthority(p.dir); err != nil {
 		tb.Fatal(err)
 	}
@@ -64,19 +83,19 @@ func NewProxy(tb testing.TB) *Proxy {
 				(*tell)(r.Request)
 			}
 			if IsWatch(r.Request) {
-				r.Body = &gated{ReadCloser: r.Body, by: &p.watches}
+				r.Body = &watched{ReadCloser: r.Body, by: &p.watches}
 			}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
-	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	answering := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if answer := p.answer.Load(); answer != nil && *answer != nil && (*answer)(w, r) {
 			return
 		}
 		behind.ServeHTTP(w, r)
-	}))
-	p.server.EnableHTTP2 = true
+	})
+	p.server = &httptest.Server{Listener: p.Link, Config: &http.Server{Handler: answering}, EnableHTTP2: true} //nolint:gosec // of a test
 	p.server.TLS = &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		// Otherwise httptest's own certificate would be used.
@@ -89,6 +108,7 @@ func NewProxy(tb testing.TB) *Proxy {
 	p.server.StartTLS()
 	tb.Cleanup(func() {
 		p.HoldWatches(false)
+		p.Link.set(func() { p.Link.held, p.Link.refuses = false, false })
 		p.server.CloseClientConnections() // otherwise Close would wait for a watch
 		p.server.Close()
 	})
@@ -104,7 +124,15 @@ func (p *Proxy) Instead(answer func(http.ResponseWriter, *http.Request) bool) {
 func (p *Proxy) After(tell func(*http.Request)) { p.answered.Store(&tell) }
 
 // HoldWatches holds back the events of every watch, or forwards them.
-func (p *Proxy) HoldWatches(hold bool) { p.watches.set(hold) }
+func (p *Proxy) HoldWatches(hold bool) {
+	switch {
+	case hold && !p.held:
+		p.watches.Lock()
+	case !hold && p.held:
+		p.watches.Unlock()
+	}
+	p.held = hold
+}
 
 // Rotate gives the proxy another serving certificate of the same authority.
 func (p *Proxy) Rotate() {
@@ -118,9 +146,6 @@ func (p *Proxy) Rotate() {
 	}
 	p.serving.Store(&pair)
 }
-
-// Address is where the proxy listens.
-func (p *Proxy) Address() string { return p.server.Listener.Addr().String() }
 
 // Refuse responds as the API server and its proxies do in a failure: with a short text and the code.
 func Refuse(w http.ResponseWriter, code int) bool {
