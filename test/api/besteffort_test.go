@@ -52,9 +52,12 @@ func TestBestEffortOverlay(t *testing.T) {
 	atOnce.GraceSeconds = new(int64)
 	expect(t, evictor.Evict(t.Context(), atOnce), evict.Denied, "not delete a pod at once")
 	refused(t, "deleting without options", pods.Delete(t.Context(), "mine", metav1.DeleteOptions{}), "only by its UID")
-	refused(t, "deleting a collection", pods.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), "cannot deletecollection")
-	_, err = f.As(f.Here).PolicyV1().PodDisruptionBudgets(f.Namespace).List(t.Context(), metav1.ListOptions{})
-	refused(t, "listing budgets", err, "cannot list")
+	f.Allow("deletecollection", "pods") // which no overlay gives
+	f.Until("the policy confines it too", func(ctx context.Context) bool {
+		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &theirs.UID}}
+		err = pods.DeleteCollection(ctx, options, metav1.ListOptions{FieldSelector: "metadata.name=theirs"})
+		return err != nil && strings.Contains(err.Error(), `may delete only pods of that node, and pod `+f.Namespace+"/theirs")
+	})
 	if f.Terminating("mine") || f.Terminating("theirs") {
 		t.Fatal("a pod is terminating")
 	}

@@ -51,7 +51,6 @@ func TestOwnNode(t *testing.T) {
 	t.Run("pod that would go at once", func(t *testing.T) { evictionsLeaveTime(t, f.Again(t)) })
 	t.Run("pod that is not bound", func(t *testing.T) { unboundPodIsDenied(t, f.Again(t)) })
 	t.Run("no other account is bound", func(t *testing.T) { noOtherAccountIsBound(t, f.Again(t)) })
-	t.Run("deletes once granted", func(t *testing.T) { deletesAreConfined(t, f.Again(t)) })
 	t.Run("Events", func(t *testing.T) { eventsAreConfined(t, f.Again(t)) })
 	t.Run("taints once granted", func(t *testing.T) { taintsAreConfined(t, f.Again(t)) })
 }
@@ -163,28 +162,6 @@ func noOtherAccountIsBound(t *testing.T, f *evictdtest.Account) {
 	f.Must(err)
 	now := int64(0)
 	f.Must(f.Client.CoreV1().Pods(f.Namespace).Delete(t.Context(), "theirs", metav1.DeleteOptions{GracePeriodSeconds: &now}))
-}
-
-// An overlay may give the right to delete; the policies still confine it to the node.
-func deletesAreConfined(t *testing.T, f *evictdtest.Account) {
-	t.Helper()
-	f.Allow("delete,deletecollection", "pods")
-	mine, theirs := f.PodOn(f.Near, "mine"), f.PodOn(f.Far, "theirs")
-	evictd, lost := f.As(f.Here).CoreV1().Pods(f.Namespace), f.As(f.Nowhere).CoreV1().Pods(f.Namespace)
-	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
-	f.Until("the API server has read the overlay's role", func(ctx context.Context) bool {
-		return evictd.Delete(ctx, mine.Name, dryRun) == nil
-	})
-	others := `evictd on node "` + f.Near + `" may delete only pods of that node, and pod ` + f.Namespace + "/theirs"
-	for _, options := range []metav1.DeleteOptions{dryRun, {}} {
-		refused(t, "deleting another node's pod", evictd.Delete(t.Context(), theirs.Name, options), others)
-		refused(t, "deleting by a token without a node", lost.Delete(t.Context(), mine.Name, options), "token that names its node")
-	}
-	refused(t, "deleting a collection", evictd.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=theirs"}), others)
-	f.Must(evictd.Delete(t.Context(), mine.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &mine.UID}}))
-	if f.Terminating("theirs") || !f.Terminating("mine") {
-		t.Error("the wrong pod is terminating")
-	}
 }
 
 // patch changes a node with those credentials.
