@@ -34,7 +34,8 @@ type Case struct {
 	Pods []Pod `json:"pods"`
 	// Objects are further objects of the API server, as kubectl prints them.
 	Objects []unstructured.Unstructured `json:"objects"`
-	// Lacks are the rights that evictd's account lacks: "create pods/eviction".
+	// Lacks are the rights that evictd's account lacks, as "create pods/eviction"; "policies" are those that
+	// confine it.
 	Lacks []string `json:"lacks"`
 
 	// Then is what happens once evictd runs and knows the node's pods.

@@ -91,6 +91,9 @@ func (e *evictd) seen(ctx context.Context, s *Seen, c *Case, root string) {
 	s.exit, s.ended = e.IsOver()
 	names := strings.NewReplacer(root, "HOST", filepath.Dir(root)+"/", "")
 	s.log, s.answer = names.Replace(e.Log.String()), names.Replace(e.answer.String())
+	if len(c.Want.Metrics) > 0 {
+		s.metrics = e.Metrics(ctx)
+	}
 	if c.Command == commandRun && c.Want.Ranks != nil && !s.ended {
 		if code, page := e.Get(ctx, "/debug/status"); code == http.StatusOK {
 			s.answer = page

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/evictd/evictd/test/internal/pages"
 )
 
 // Want is what evictd must do or say. What is left out is not judged.
@@ -20,6 +22,8 @@ type Want struct {
 	Never []string `json:"never"`
 	// Exit is the exit code; a run without one must not end.
 	Exit *int `json:"exit"`
+	// Metrics are sums of metrics of the running evictd, by their names.
+	Metrics map[string]float64 `json:"metrics"`
 	// Ranks are the candidates, in their order.
 	Ranks *[]string `json:"ranks"`
 	// Checks are states of lines of doctor, one or several separated by "|"; "*" is each other line,
@@ -28,13 +32,13 @@ type Want struct {
 }
 
 func (w *Want) isEmpty() bool {
-	return w.Evicts == nil && w.Asks == nil && len(w.Says) == 0 && len(w.Never) == 0 && w.Exit == nil && w.Ranks == nil && len(w.Checks) == 0
+	return w.Evicts == nil && w.Asks == nil && len(w.Says) == 0 && len(w.Never) == 0 && w.Exit == nil && w.Ranks == nil && len(w.Checks) == 0 && len(w.Metrics) == 0
 }
 
 func (w *Want) check(command string) error {
 	switch {
-	case command != commandRun && (w.Evicts != nil || w.Asks != nil):
-		return fmt.Errorf("evicts, asks: %s evicts no pod", command)
+	case command != commandRun && (w.Evicts != nil || w.Asks != nil || w.Metrics != nil):
+		return fmt.Errorf("evicts, asks, metrics: %s evicts no pod and serves no pages", command)
 	case command != commandRank && command != commandRun && w.Ranks != nil:
 		return fmt.Errorf("ranks: %s has no order", command)
 	case command != commandDoctor && len(w.Checks) > 0:
@@ -51,6 +55,7 @@ type Seen struct {
 	// log is also the standard error of a command, answer its standard output; notes are the Events.
 	log, answer string
 	notes       []string
+	metrics     pages.Metrics
 	ended       bool
 	exit        int
 }
@@ -68,6 +73,11 @@ func (w *Want) unmet(s *Seen) []string {
 	order("asks", w.Asks, s.asked)
 	if w.Ranks != nil {
 		order("ranks", w.Ranks, s.ranked())
+	}
+	for name, want := range w.Metrics {
+		if got, has := s.metrics.Sum(name); !has || got != want {
+			add("metrics %s %v: seen %v (there: %v)", name, want, got, has)
+		}
 	}
 	said := s.said()
 	for _, fragment := range w.Says {

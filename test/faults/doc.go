@@ -1,6 +1,5 @@
-// Package faults tests what evictd does when its API server fails, when it is killed, and what a calm
-// agent asks of it. It is run on purpose, and is not part of the gate: `make test-faults`.
+// Package faults tests what evictd does when its API server fails, and when it is killed. It is run on purpose,
+// and is not part of the gate: `make test-faults`.
 //
-// Two tests have objects of the cluster, are not parallel, and restore them: the stop of etcd, which is every
-// test's, and evictd's account with its policies.
+// The stop of etcd, which is every test's, is not parallel, and starts it again.
 package faults
