@@ -20,25 +20,6 @@ func binaryOfThis(t *testing.T) string {
 	return self
 }
 
-// A layout replaces the one before: what that held is gone.
-func TestLayoutReplacesTheLast(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "layout")
-	stale := filepath.Join(dir, "blobs", "sha256", "stale")
-	if err := os.MkdirAll(stale, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeLayout(dir, testRelease(), []string{runtime.GOOS + "/" + runtime.GOARCH + "=" + binaryOfThis(t)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(stale); err == nil {
-		t.Error("a part of the last layout is left")
-	}
-	if _, err := readLayout(dir); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	self, text := binaryOfThis(t), filepath.Join(t.TempDir(), "text")

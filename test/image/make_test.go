@@ -3,7 +3,6 @@ package main
 import (
 	"archive/tar"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -25,7 +24,11 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-const repository = "../.."
+const (
+	repository = "../.."
+	// The commit that the images are of.
+	describedAs, revision = "v0.1.0-7-g0123456", "0123456789abcdef0123456789abcdef01234567"
+)
 
 // What make image writes for one commit is the same byte by byte for both architectures, also from
 // another directory, in another time zone. What make image-push pushes
@@ -34,20 +37,25 @@ func TestMakeImageTwice(t *testing.T) {
 	t.Parallel()
 	address := startRegistry(t)
 	first, second := t.TempDir(), t.TempDir()
-	printed := runMake(t, repository, nil, "image", "image-push", "BIN="+first, "REGISTRY="+address+"/some/evictd")
+	if err := os.MkdirAll(filepath.Join(first, "evictd-oci", "blobs", "sha256", "stale"), 0o750); err != nil { // of the last layout
+		t.Fatal(err)
+	}
+	commit := []string{"COMMIT=" + describedAs, "REVISION=" + revision, "SOURCE_DATE_EPOCH=1767225600"}
+	printed := runMake(t, repository, nil, append(commit, "image", "image-push", "BIN="+first, "REGISTRY="+address+"/some/evictd")...)
 
-	binary := versionOf(t, first)
-	if binary.Version != version(t) {
-		t.Errorf("evictd version prints %s, VERSION has %s", binary.Version, version(t))
+	output, err := exec.CommandContext(t.Context(), filepath.Join(first, "evictd"), "version").Output()
+	if want := "evictd " + version(t) + " (" + describedAs + ","; err != nil || !strings.HasPrefix(string(output), want) {
+		t.Errorf("evictd version prints %s, %v; want %s", output, err, want)
 	}
 	index, err := readLayout(filepath.Join(first, "evictd-oci"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest := holdsBothPrograms(t, index)
-	copied, revision := copyCheckout(t), manifest.Annotations["org.opencontainers.image.revision"]
-	runMake(t, copied, []string{"TZ=Asia/Tokyo"}, "image", "BIN="+second, "REVISION="+revision, "COMMIT="+binary.Revision, "SOURCE_DATE_EPOCH="+epoch(t))
-	sameFiles(t, first, second)
+	holdsBothPrograms(t, index)
+	runMake(t, copyCheckout(t), []string{"TZ=Asia/Tokyo"}, append(commit, "image", "BIN="+second)...)
+	if output, err := exec.CommandContext(t.Context(), "diff", "-r", first, second).CombinedOutput(); err != nil {
+		t.Errorf("two builds of one commit: %v\n%s", err, output)
+	}
 
 	for _, platform := range []string{"linux-amd64", "linux-arm64"} {
 		listsModules(t, filepath.Join(first, "evictd-oci-"+platform+".spdx.json"), filepath.Join(first, "image", platform, "evictd"))
@@ -124,15 +132,15 @@ func listsModules(t *testing.T, list, binary string) {
 	}
 }
 
-// holdsBothPrograms checks the images of the platforms: their programs, configuration, labels and files. It returns
-// the manifest of the index.
-func holdsBothPrograms(t *testing.T, index v1.ImageIndex) *v1.IndexManifest {
+// holdsBothPrograms checks the images of the platforms: their programs, configuration, labels and files.
+func holdsBothPrograms(t *testing.T, index v1.ImageIndex) {
 	t.Helper()
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if manifest.MediaType != types.OCIImageIndex || manifest.Annotations["org.opencontainers.image.version"] != version(t) {
+	if of := manifest.Annotations; manifest.MediaType != types.OCIImageIndex || of["org.opencontainers.image.version"] != version(t) ||
+		of["org.opencontainers.image.revision"] != revision || of["org.opencontainers.image.created"] != "2026-01-01T00:00:00Z" {
 		t.Errorf("index %s, annotations %v", manifest.MediaType, manifest.Annotations)
 	}
 	var platforms []string
@@ -150,7 +158,6 @@ func holdsBothPrograms(t *testing.T, index v1.ImageIndex) *v1.IndexManifest {
 	if got := strings.Join(platforms, " "); got != "linux/amd64 linux/arm64" {
 		t.Errorf("the index is for %s", got)
 	}
-	return manifest
 }
 
 // checkImage checks the configuration and the labels of an image.
@@ -205,65 +212,15 @@ func unpack(t *testing.T, image v1.Image) string {
 	return file.Name()
 }
 
-// epoch returns the image's time as make has it.
-func epoch(t *testing.T) string {
-	t.Helper()
-	_, rest, found := strings.Cut(makeSays(t, "image-archive"), "--created ")
-	seconds, _, _ := strings.Cut(rest, " ")
-	if !found || seconds == "" {
-		t.Fatal("make image-archive has no --created")
-	}
-	return seconds
-}
-
 // copyCheckout copies the repository, without what git and make keep in it, and returns where to.
 func copyCheckout(t *testing.T) string {
 	t.Helper()
 	target := t.TempDir()
-	entries, err := os.ReadDir(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		from, to := filepath.Join(repository, entry.Name()), filepath.Join(target, entry.Name())
-		switch {
-		case entry.Name() == ".git" || entry.Name() == "bin":
-		case entry.IsDir():
-			err = os.CopyFS(to, os.DirFS(from))
-		default:
-			var content []byte
-			if content, err = os.ReadFile(from); err == nil {
-				err = os.WriteFile(to, content, 0o600)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	const copies = `tar -C "$1" --exclude=./.git --exclude=./bin -c . | tar -C "$2" -x`
+	if output, err := exec.CommandContext(t.Context(), "sh", "-c", copies, "sh", repository, target).CombinedOutput(); err != nil {
+		t.Fatalf("copying the checkout: %v: %s", err, output)
 	}
 	return target
-}
-
-// sameFiles checks that two directories have the same files.
-func sameFiles(t *testing.T, first, second string) {
-	t.Helper()
-	if output, err := exec.CommandContext(t.Context(), "diff", "-r", first, second).CombinedOutput(); err != nil {
-		t.Errorf("two builds of one commit: %v\n%s", err, output)
-	}
-}
-
-// printedVersion is what `evictd version` says of where it comes from.
-type printedVersion struct{ Version, Revision string }
-
-func versionOf(t *testing.T, bin string) (printed printedVersion) {
-	t.Helper()
-	output, err := exec.CommandContext(t.Context(), filepath.Join(bin, "evictd"), "version").Output()
-	if err == nil {
-		_, err = fmt.Sscanf(strings.Replace(string(output), ",", " ", 1), "evictd %s (%s", &printed.Version, &printed.Revision)
-	}
-	if err != nil {
-		t.Fatalf("evictd version: %v\n%s", err, output)
-	}
-	return printed
 }
 
 // runMake runs make in a directory and returns what it prints.
