@@ -157,17 +157,13 @@ func (c *Case) check() error {
 	}
 	refuse(c.About == "", "about: say in one sentence what the case shows")
 	refuse(c.Want.isEmpty(), "want: say what evictd must do or say")
-	refuse(!run && len(c.Then) > 0, "then: only `command: run` goes on")
+	refuse(!run && (len(c.Then) > 0 || c.Want.Evicts != nil || c.Want.Asks != nil || c.Want.Metrics != nil),
+		"then, evicts, asks, metrics: only `command: run` goes on and evicts")
 	refuse(c.Ticks < 1, "ticks: write 1 or more")
-	switch c.Command {
-	case commandRun, commandRank, commandDoctor, commandValidate:
-	default:
-		faults = append(faults, fmt.Errorf("command: %q is none of run, rank, doctor and config validate", c.Command))
-	}
 	for _, step := range c.Then {
 		refuse(step.DiskLeft != nil && c.Node.Disk == nil, "then.diskLeft: the node has no disk")
 	}
-	return errors.Join(append(faults, c.Want.check(c.Command))...)
+	return errors.Join(faults...)
 }
 
 // configured returns evictd's configuration file. Where the case does not say otherwise evictd acts, and

@@ -35,18 +35,6 @@ func (w *Want) isEmpty() bool {
 	return w.Evicts == nil && w.Asks == nil && len(w.Says) == 0 && len(w.Never) == 0 && w.Exit == nil && w.Ranks == nil && len(w.Checks) == 0 && len(w.Metrics) == 0
 }
 
-func (w *Want) check(command string) error {
-	switch {
-	case command != commandRun && (w.Evicts != nil || w.Asks != nil || w.Metrics != nil):
-		return fmt.Errorf("evicts, asks, metrics: %s evicts no pod and serves no pages", command)
-	case command != commandRank && command != commandRun && w.Ranks != nil:
-		return fmt.Errorf("ranks: %s has no order", command)
-	case command != commandDoctor && len(w.Checks) > 0:
-		return fmt.Errorf("checks: only doctor has lines")
-	}
-	return nil
-}
-
 // Seen is what evictd did and said until now.
 type Seen struct {
 	command string
