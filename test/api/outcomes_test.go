@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -9,10 +10,8 @@ import (
 	"testing"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/pkg/evict"
@@ -162,27 +161,23 @@ func TestOutcomeDeniedByAPolicy(t *testing.T) {
 // of the test, and waits until it is in effect.
 func forbid(w *evictdtest.World, reason metav1.StatusReason, message string) {
 	w.T.Helper()
-	_, err := w.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(w.T.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}},
-				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods/eviction"}},
-				}}},
-			},
-			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: message, Reason: &reason}},
-		},
-	}, metav1.CreateOptions{})
-	w.Must(err)
-	_, err = w.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(w.T.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: w.Namespace, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	}, metav1.CreateOptions{})
-	w.Must(err)
+	const policy = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: NAMESPACE}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}
+    resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: ["*"], resources: [pods/eviction]}]
+  validations: [{expression: "false", message: MESSAGE, reason: REASON}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: NAMESPACE}
+spec: {policyName: NAMESPACE, validationActions: [Deny]}
+`
+	text := strings.NewReplacer("NAMESPACE", w.Namespace, "MESSAGE", message, "REASON", string(reason)).Replace(policy)
+	w.Kubectl(w.T.Context(), text, "create", "-f", "-")
 	w.Undo(func(ctx context.Context) {
 		w.Kubectl(ctx, "", "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", w.Namespace)
 	})
@@ -193,17 +188,14 @@ func TestOutcomeWouldEvictLeavesThePodAndTheBudgetAsTheyAre(t *testing.T) {
 	t.Parallel()
 	w := evictdtest.NewWorld(t)
 	pod := w.Pod("web", 100)
-	b := w.Budget("web", "web")
+	w.Budget("web", "web")
 	request := evictdtest.RequestFor(pod)
 	request.DryRun = true
 	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.BlockedByBudget)
 
-	none := intstr.FromInt32(0)
-	b.Spec.MinAvailable = &none
-	_, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Update(t.Context(), b, metav1.UpdateOptions{})
-	w.Must(err)
+	needs(w, 0)
 	w.Until("the budget allows one", func(ctx context.Context) bool {
-		b, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(ctx, "web", metav1.GetOptions{})
+		b, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(ctx, "web", metav1.GetOptions{})
 		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.DisruptionsAllowed == 1
 	})
 	for range 20 {
@@ -212,38 +204,38 @@ func TestOutcomeWouldEvictLeavesThePodAndTheBudgetAsTheyAre(t *testing.T) {
 	if w.Terminating("web") {
 		t.Error("a dry run evicted the pod")
 	}
-	b, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	b, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
 	w.Must(err)
 	if b.Status.DisruptionsAllowed != 1 || len(b.Status.DisruptedPods) != 0 {
 		t.Errorf("a dry run used the budget up: %+v", b.Status)
 	}
 }
 
+// needs changes how many pods the budget web wants.
+func needs(w *evictdtest.World, pods int) {
+	w.T.Helper()
+	w.Kubectl(w.T.Context(), "", "-n", w.Namespace, "patch", "poddisruptionbudget", "web", "--patch", fmt.Sprintf(`{"spec":{"minAvailable":%d}}`, pods))
+}
+
 func TestGraceIsTheOneThatWasRequested(t *testing.T) {
 	t.Parallel()
 	w := evictdtest.NewWorld(t)
 	pod := w.Pod("web", 100)
-	request, five := evictdtest.RequestFor(pod), int64(5)
-	request.GraceSeconds = &five
-	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.Evicted)
-	evicted, err := w.Client.CoreV1().Pods(w.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
-	w.Must(err)
-	if evicted.DeletionGracePeriodSeconds == nil || *evicted.DeletionGracePeriodSeconds != 5 {
-		t.Errorf("grace %v, want 5", evicted.DeletionGracePeriodSeconds)
-	}
-	if !slices.ContainsFunc(evicted.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Reason == "EvictionByEvictionAPI"
-	}) {
-		t.Errorf("the API server did not mark the pod: %+v", evicted.Status.Conditions)
-	}
 	// A pod that is terminating already gets less time, which is what an overdue victim is asked again with.
-	two := int64(2)
-	request.GraceSeconds = &two
-	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.Evicted)
-	evicted, err = w.Client.CoreV1().Pods(w.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
-	w.Must(err)
-	if evicted.DeletionGracePeriodSeconds == nil || *evicted.DeletionGracePeriodSeconds != 2 {
-		t.Errorf("grace %v after a second eviction, want 2", evicted.DeletionGracePeriodSeconds)
+	for _, grace := range []int64{5, 2} {
+		request := evictdtest.RequestFor(pod)
+		request.GraceSeconds = &grace
+		expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.Evicted)
+		evicted, err := w.Client.CoreV1().Pods(w.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+		w.Must(err)
+		if got := evicted.DeletionGracePeriodSeconds; got == nil || *got != grace {
+			t.Errorf("grace %v, want %d", got, grace)
+		}
+		if !slices.ContainsFunc(evicted.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.DisruptionTarget && c.Reason == "EvictionByEvictionAPI"
+		}) {
+			t.Errorf("the API server did not mark the pod: %+v", evicted.Status.Conditions)
+		}
 	}
 }
 
@@ -252,15 +244,12 @@ func TestGraceIsTheOneThatWasRequested(t *testing.T) {
 func TestOutcomeBudgetPendingOn429WithRetryAfter(t *testing.T) {
 	w := evictdtest.NewWorld(t) // not parallel: it stops the controller manager
 	pod := w.Pod("web", 100)
-	b := w.Budget("web", "web")
+	w.Budget("web", "web")
 	w.Must(evictdtest.Cluster().StopProcess(t.Context(), "kube-controller-manager"))
 	defer func() {
 		w.Must(evictdtest.Cluster().StartProcess(context.WithoutCancel(t.Context()), "kube-controller-manager"))
 	}()
-	two := intstr.FromInt32(2)
-	b.Spec.MinAvailable = &two
-	_, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Update(t.Context(), b, metav1.UpdateOptions{})
-	w.Must(err)
+	needs(w, 2)
 	got := outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.BudgetPending,
 		http.StatusTooManyRequests, "still being processed")
 	if got.RetryAfter != 10*time.Second {

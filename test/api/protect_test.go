@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,21 +18,20 @@ import (
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-// replica creates a ReplicaSet and returns the pod that its controller creates. The change
-// applies to the pod's template.
-func replica(w *evictdtest.World, name string, change func(*corev1.PodTemplateSpec)) *corev1.Pod {
+// replica creates a ReplicaSet and returns the pod that its controller creates, with more in its spec.
+func replica(w *evictdtest.World, name, more string) *corev1.Pod {
 	w.T.Helper()
-	template := corev1.PodTemplateSpec{
-		// A label of that name does not pin the pod.
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name, "nodeName": "label"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
-	}
-	change(&template)
-	_, err := w.Client.AppsV1().ReplicaSets(w.Namespace).Create(w.T.Context(), &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, Template: template},
-	}, metav1.CreateOptions{})
-	w.Must(err)
+	const set = `
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: NAME}
+spec:
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME, nodeName: label}} # a label of that name does not pin the pod
+    spec: {containers: [{name: c, image: none}], MORE}
+`
+	w.Kubectl(w.T.Context(), strings.NewReplacer("NAME", name, "MORE", more).Replace(set), "-n", w.Namespace, "create", "-f", "-")
 	var made *corev1.Pod
 	w.Until("the controller has made a pod of "+name, func(ctx context.Context) bool {
 		list, err := w.Client.CoreV1().Pods(w.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
@@ -98,9 +97,9 @@ func TestPinnedPods(t *testing.T) {
 	t.Parallel()
 	w := evictdtest.NewWorld(t)
 	pods := w.Client.CoreV1().Pods(w.Namespace)
-	toNode := func(template *corev1.PodTemplateSpec) { template.Spec.NodeName = w.Node }
+	toNode := "nodeName: " + w.Node
 	scheduled := func(name string) *corev1.Pod {
-		made := replica(w, name, func(*corev1.PodTemplateSpec) {})
+		made := replica(w, name, "")
 		bind(w, made)
 		return made
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
@@ -9,7 +10,6 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/pkg/evict"
@@ -32,21 +32,23 @@ func newWebhook(w *evictdtest.World, denial *metav1.Status, text string) *httpte
 		_ = json.NewEncoder(rw).Encode(&review) // the API server says what is missing
 	}))
 	w.T.Cleanup(server.Close)
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	none, fail, url := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Fail, server.URL
-	_, err := w.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.T.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "evictions.example.com", SideEffects: &none, FailurePolicy: &fail, TimeoutSeconds: new(int32(30)), AdmissionReviewVersions: []string{"v1"},
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: authority},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods/eviction"}},
-			}},
-		}},
-	}, metav1.CreateOptions{})
-	w.Must(err)
+	const configuration = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: NAMESPACE}
+webhooks:
+- name: evictions.example.com
+  clientConfig: {url: "URL", caBundle: AUTHORITY}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}
+  rules: [{operations: [CREATE], apiGroups: [""], apiVersions: ["*"], resources: [pods/eviction]}]
+  sideEffects: None
+  failurePolicy: Fail
+  timeoutSeconds: 30
+  admissionReviewVersions: [v1]
+`
+	authority := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	made := strings.NewReplacer("NAMESPACE", w.Namespace, "URL", server.URL, "AUTHORITY", authority).Replace(configuration)
+	w.Kubectl(w.T.Context(), made, "create", "-f", "-")
 	w.Undo(func(ctx context.Context) { w.Kubectl(ctx, "", "delete", "validatingwebhookconfiguration", w.Namespace) })
 	untilAnswered(w, text)
 	return server
