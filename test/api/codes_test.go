@@ -5,23 +5,18 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/rest/fake"
 
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
-
-// roundTrip is a function as a RoundTripper.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // answered returns these credentials with a function that sees each response of the API server. Where it returns an
 // error, the response is lost.
 func answered(as *rest.Config, see func(*http.Response) error) *rest.Config {
 	as = rest.CopyConfig(as)
 	as.Wrap(func(inner http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
+		return fake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
 			response, err := inner.RoundTrip(r)
 			if err != nil {
 				return nil, err
@@ -31,7 +26,7 @@ func answered(as *rest.Config, see func(*http.Response) error) *rest.Config {
 				return nil, err
 			}
 			return response, nil
-		})
+		}).Transport
 	})
 	return as
 }

@@ -24,7 +24,8 @@ func (q quiet) Failed(_ string, err error)     { q.tb.Log(err) }
 // shipped policy confines them is in TestOwnNode.
 func TestTaintOverlay(t *testing.T) {
 	f := evictdtest.NewAccount(t) // not parallel: account and role are the cluster's
-	bounded := eventually.Bounded(t)
+	bounded, cancel := eventually.Cleanup()
+	defer cancel()
 	keeper := func() *taint.Keeper { return taint.New(f.As(f.Here).CoreV1().Nodes(), f.Near, quiet{t}, time.Now) }
 	settled := func(k *taint.Keeper, w taint.Wanted) error {
 		k.Want(w) //nolint:contextcheck // an attempt outlives the look at the node that wants it

@@ -25,15 +25,6 @@ const (
 // Limit is how long a wait takes at most: two minutes, $EVICTD_PATIENCE times as long.
 func Limit() time.Duration { return cluster.Patiently(limit) }
 
-// Bounded returns the test's context, ended after [Limit], for one call that may never return. It is
-// not of use at the test's end, where that context has ended: see [Undo].
-func Bounded(tb testing.TB) context.Context {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), Limit())
-	tb.Cleanup(cancel)
-	return ctx
-}
-
 // Cleanup returns a context that ends after [Limit], for what may run after the test's own has ended.
 func Cleanup() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Limit())

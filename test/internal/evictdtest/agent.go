@@ -45,7 +45,7 @@ func NewAgent(t *testing.T) *Agent {
 	// A held victim has time: it must not be overdue on a slow machine.
 	patient := func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = new(int64(3600)) }
 	for name, holds := range memory {
-		a.Host.Run(a.Pod(name, 100, patient), holds)
+		a.Host.Group(groupOf(a.Pod(name, 100, patient)), holds*Mebibyte)
 	}
 	return a
 }
@@ -164,14 +164,15 @@ func (a *Agent) Counted(least float64, name string, labels ...string) {
 	})
 }
 
-// Told waits for an Event on a pod of the namespace and returns its text.
-func (a *Agent) Told(pod, reason string) (text string) {
+// Told waits for a warning on a pod of the namespace, by an Event.
+func (a *Agent) Told(pod, reason string) {
 	a.T.Helper()
 	a.Until(pod+" has the Event "+reason, func(ctx context.Context) bool {
-		text = a.Event(ctx, pod, reason)
-		return text != ""
+		events, err := a.Client.CoreV1().Events(a.Namespace).List(ctx, metav1.ListOptions{
+			FieldSelector: "type=Warning,involvedObject.name=" + pod + ",reason=" + reason,
+		})
+		return err == nil && len(events.Items) > 0
 	})
-	return text
 }
 
 // LoseAnswers cuts the connection when the API server has carried out an eviction, or has answered a read

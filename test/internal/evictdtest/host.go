@@ -93,9 +93,6 @@ func (h *Host) write(name, text string) error {
 	return errors.Join(err, file.Truncate(int64(len(text))))
 }
 
-// Run creates a pod's cgroup with that memory usage in MiB.
-func (h *Host) Run(pod *corev1.Pod, holds int64) { h.Group(groupOf(pod), holds*Mebibyte) }
-
 // Group creates a cgroup of version 2 that holds so many bytes.
 func (h *Host) Group(name string, holds int64) {
 	h.t.Helper()

@@ -1,16 +1,11 @@
 package evictdtest
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
-	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // Rights are the kinds of the shipped manifest that give evictd's account its rights. The DaemonSet is
@@ -33,20 +28,11 @@ func ShippedPart(tb testing.TB, kinds []string) string {
 		tb.Fatal(err)
 	}
 	var part strings.Builder
-	for documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return part.String()
-		}
-		if err != nil {
-			tb.Fatal(err)
-		}
-		var kind struct{ Kind string }
-		if err := yaml.Unmarshal(document, &kind); err != nil {
-			tb.Fatal(err)
-		}
-		if slices.Contains(kinds, kind.Kind) {
-			part.WriteString("---\n" + string(document))
+	kind := regexp.MustCompile(`(?m)^kind: (\w+)$`)
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		if of := kind.FindStringSubmatch(document); of != nil && slices.Contains(kinds, of[1]) {
+			part.WriteString("---\n" + document + "\n")
 		}
 	}
+	return part.String()
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -103,16 +102,13 @@ func (w *World) Pod(name string, request int64, change ...func(*corev1.Pod)) *co
 
 // Budget creates a PodDisruptionBudget for the only pod of a label that allows no disruption, and
 // waits until the disruption controller reports that.
-func (w *World) Budget(name, app string) *policyv1.PodDisruptionBudget {
+func (w *World) Budget(name, app string) {
 	w.T.Helper()
 	w.Kubectl(w.T.Context(), "", "-n", w.Namespace, "create", "poddisruptionbudget", name, "--selector=app="+app, "--min-available=1")
-	var b *policyv1.PodDisruptionBudget
 	w.Until("the disruption controller has counted "+name, func(ctx context.Context) bool {
-		var err error
-		b, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(ctx, name, metav1.GetOptions{})
+		b, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(ctx, name, metav1.GetOptions{})
 		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == 1 && b.Status.DisruptionsAllowed == 0
 	})
-	return b
 }
 
 // Terminating reports whether the pod is terminating.
@@ -121,22 +117,6 @@ func (w *World) Terminating(name string) bool {
 	pod, err := w.Client.CoreV1().Pods(w.Namespace).Get(w.T.Context(), name, metav1.GetOptions{})
 	w.Must(err)
 	return pod.DeletionTimestamp != nil
-}
-
-// Event returns the text of the Event with the reason on a pod; "" when there is none.
-func (w *World) Event(ctx context.Context, pod, reason string) string {
-	w.T.Helper()
-	events, err := w.Client.CoreV1().Events(w.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: "involvedObject.name=" + pod + ",reason=" + reason,
-	})
-	w.Must(err)
-	if len(events.Items) == 0 {
-		return ""
-	}
-	if kind := events.Items[0].Type; kind != corev1.EventTypeWarning {
-		w.T.Errorf("the Event %s is of type %s", reason, kind)
-	}
-	return events.Items[0].Message
 }
 
 // Kubectl runs the real kubectl as the administrator and returns what it prints.
