@@ -80,20 +80,3 @@ func takes(t *testing.T, what string, all chart.Objects) {
 		t.Errorf("%s: %v", what, err)
 	}
 }
-
-// The API server refuses what is wrong: otherwise its consent would prove nothing.
-func TestAPIServerRefusesWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	for values, want := range map[string]string{
-		"resources: {limits: {cpu: 10m}}":      "must be less than or equal to cpu limit",
-		"tolerations: [{operators: Exists}]":   ".spec.template.spec.tolerations[0].operators",
-		"podLabels: {team: 'two words'}":       "a valid label must be",
-		"resources: {requests: {memory: 1GB}}": "quantities must match",
-	} {
-		const set = "DaemonSet default/evictd"
-		err := apply(t, chart.Objects{set: chart.Render(t, "default", values).Objects[set]}, "--dry-run=server")
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", values, err, want)
-		}
-	}
-}
