@@ -290,9 +290,10 @@ func (a *apiServer) watch(w http.ResponseWriter, r *http.Request) error {
 // evict answers an eviction in the API server's order: the pod, its UID, what the case answers,
 // and budgets. What is not refused and no dry run is terminating then.
 func (a *apiServer) evict(r *http.Request) (any, error) {
-	sent, err := decoded[*policyv1.Eviction](r)
-	if err != nil {
-		return nil, err
+	sent, err := decoded(r)
+	eviction, is := sent.(*policyv1.Eviction)
+	if !is {
+		return nil, fmt.Errorf("no eviction: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -302,7 +303,7 @@ func (a *apiServer) evict(r *http.Request) (any, error) {
 	if !is {
 		return nil, err
 	}
-	options := sent.DeleteOptions
+	options := eviction.DeleteOptions
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
@@ -390,9 +391,10 @@ func (a *apiServer) change(name string, over map[string]any) error {
 }
 
 func (a *apiServer) review(r *http.Request) (any, error) {
-	review, err := decoded[*authorizationv1.SelfSubjectAccessReview](r)
-	if err != nil {
-		return nil, err
+	sent, err := decoded(r)
+	review, is := sent.(*authorizationv1.SelfSubjectAccessReview)
+	if !is {
+		return nil, fmt.Errorf("no review: %w", err)
 	}
 	review.TypeMeta = metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"}
 	if of := review.Spec.ResourceAttributes; of != nil {
@@ -427,19 +429,10 @@ func (a *apiServer) seen(s *Seen) {
 }
 
 // decoded reads the object in a request. Evictd may have ended while it sent it.
-func decoded[T runtime.Object](r *http.Request) (T, error) {
-	var none T
+func decoded(r *http.Request) (runtime.Object, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return none, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
-	if err != nil {
-		return none, apierrors.NewBadRequest(err.Error())
-	}
-	read, is := object.(T)
-	if !is {
-		return none, apierrors.NewBadRequest(fmt.Sprintf("%T is not what is expected here", object))
-	}
-	return read, nil
+	return runtime.Decode(scheme.Codecs.UniversalDeserializer(), body)
 }
