@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -52,15 +51,6 @@ func bind(w *evictdtest.World, pod *corev1.Pod) {
 	}, metav1.CreateOptions{}))
 }
 
-// metadata patches a pod's metadata.
-func metadata(w *evictdtest.World, pod *corev1.Pod, fields map[string]any) {
-	w.T.Helper()
-	text, err := json.Marshal(map[string]any{"metadata": fields})
-	w.Must(err)
-	_, err = w.Client.CoreV1().Pods(w.Namespace).Patch(w.T.Context(), pod.Name, types.MergePatchType, text, metav1.PatchOptions{})
-	w.Must(err)
-}
-
 // pinned returns, by the label app, whether the pods that evictd's own informer has are pinned. It reads in
 // the given encoding until the test ends.
 func pinned(w *evictdtest.World, encoding string) func() map[string]bool {
@@ -107,10 +97,13 @@ func TestPinnedPods(t *testing.T) {
 	toIt.Status.Phase = corev1.PodRunning
 	_, err := pods.UpdateStatus(t.Context(), toIt, metav1.UpdateOptions{})
 	w.Must(err)
-	metadata(w, toIt, map[string]any{"labels": map[string]any{"more": "label"}})
-	metadata(w, replica(w, "cleared", toNode), map[string]any{"managedFields": []any{map[string]any{}}})
+	kubectl := func(arguments ...string) {
+		w.Kubectl(t.Context(), "", append([]string{"-n", w.Namespace}, arguments...)...)
+	}
+	kubectl("label", "pod", toIt.Name, "more=label")
+	kubectl("patch", "pod", replica(w, "cleared", toNode).Name, "--patch", `{"metadata":{"managedFields":[{}]}}`, "--type=merge")
 	w.Pod("bare", 100) // no controller would create it again
-	metadata(w, scheduled("bound"), map[string]any{"annotations": map[string]any{"touched": "since"}})
+	kubectl("annotate", "pod", scheduled("bound").Name, "touched=since")
 	whole, err := pods.Get(t.Context(), scheduled("replaced").Name, metav1.GetOptions{})
 	w.Must(err)
 	whole.Labels["more"] = "label"
