@@ -119,18 +119,12 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // allowed refuses a request for which evictd's account lacks the right, in RBAC's words.
 func (a *apiServer) allowed(r *http.Request) error {
-	_, rest, _ := strings.Cut(r.URL.Path, "/v1/")
-	parts := strings.Split(rest, "/")
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		parts = parts[2:]
+	of := regexp.MustCompile(`/v1/(?:namespaces/[^/]+/)?([^/]+)(?:/([^/]+))?(/[^/]+)?$`).FindStringSubmatch(r.URL.Path)
+	if of == nil {
+		return nil
 	}
-	verb, resource, name := map[string]string{http.MethodPost: "create", http.MethodPatch: "patch", http.MethodGet: "get"}[r.Method], parts[0], ""
-	if len(parts) > 1 {
-		name = parts[1]
-	}
-	if len(parts) > 2 {
-		resource += "/" + parts[2]
-	}
+	resource, name := of[1]+of[3], of[2]
+	verb := map[string]string{http.MethodPost: "create", http.MethodPatch: "patch", http.MethodGet: "get"}[r.Method]
 	switch {
 	case r.URL.Query().Get("watch") != "":
 		verb = "watch"
