@@ -190,11 +190,12 @@ func (a *apiServer) get(at, selector string) (any, error) {
 
 // list returns copies of all objects.
 func (a *apiServer) list() *corev1.List {
-	list, err := a.objects.List(metav1.ListOptions{})
-	if err != nil {
-		a.tb.Errorf("the harness: %v", err)
+	listed, err := a.objects.List(metav1.ListOptions{})
+	list, is := listed.(*corev1.List)
+	if !is {
+		a.tb.Errorf("the harness: %T, %v", listed, err)
 	}
-	return list.(*corev1.List)
+	return list
 }
 
 // pathOf is where Kubernetes has an object.
@@ -205,23 +206,30 @@ func pathOf(object runtime.Object) string {
 	if of.Group == "" {
 		at = path.Join("/api", of.Version)
 	}
-	named := object.(metav1.Object)
-	if named.GetNamespace() != "" {
-		at = path.Join(at, "namespaces", named.GetNamespace())
+	if in := named(object).GetNamespace(); in != "" {
+		at = path.Join(at, "namespaces", in)
 	}
-	return path.Join(at, plural.Resource, named.GetName())
+	return path.Join(at, plural.Resource, named(object).GetName())
+}
+
+// named is the metadata of an object, which each has.
+func named(object runtime.Object) metav1.Object {
+	metadata, err := meta.Accessor(object)
+	if err != nil {
+		return &metav1.ObjectMeta{}
+	}
+	return metadata
 }
 
 // isIn reports whether a list has the object: that of its namespace, or of all.
 func isIn(at string, object runtime.Object) bool {
 	list := path.Dir(pathOf(object))
-	return list == at || strings.Replace(list, "/namespaces/"+object.(metav1.Object).GetNamespace(), "", 1) == at
+	return list == at || strings.Replace(list, "/namespaces/"+named(object).GetNamespace(), "", 1) == at
 }
 
 // fieldsOf are the fields by which lists are selected.
 func fieldsOf(object runtime.Object) fields.Set {
-	named := object.(metav1.Object)
-	set := fields.Set{"metadata.name": named.GetName(), "metadata.namespace": named.GetNamespace()}
+	set := fields.Set{"metadata.name": named(object).GetName(), "metadata.namespace": named(object).GetNamespace()}
 	if p, is := object.(*corev1.Pod); is {
 		set["spec.nodeName"] = p.Spec.NodeName
 	}
@@ -266,9 +274,12 @@ func (a *apiServer) watch(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	for encoder := json.NewEncoder(w); ; {
 		for _, event := range events {
-			_ = encoder.Encode(metav1.WatchEvent{Type: string(event.Type), Object: runtime.RawExtension{Object: event.Object}}) // evictd may have ended
+			err = encoder.Encode(metav1.WatchEvent{Type: string(event.Type), Object: runtime.RawExtension{Object: event.Object}})
+			if err != nil {
+				return nil // evictd has ended
+			}
 		}
-		_ = http.NewResponseController(w).Flush() // as above
+		_ = http.NewResponseController(w).Flush() // an error is that of the next event
 		events = nil
 		select {
 		case <-r.Context().Done():

@@ -62,7 +62,7 @@ func (l *Link) Cut() {
 			if tcp, ok := c.Conn.(*net.TCPConn); ok {
 				_ = tcp.SetLinger(0) // a reset, not an orderly end
 			}
-			_ = c.Conn.Close()
+			_ = c.Close()
 		}
 		l.accepted = nil
 	})
