@@ -53,7 +53,7 @@ func TestMakeImageTwice(t *testing.T) {
 	}
 	holdsBothPrograms(t, index)
 	runMake(t, copyCheckout(t), []string{"TZ=Asia/Tokyo"}, append(commit, "image", "BIN="+second)...)
-	if output, err := exec.CommandContext(t.Context(), "diff", "-r", first, second).CombinedOutput(); err != nil {
+	if output, err = exec.CommandContext(t.Context(), "diff", "-r", first, second).CombinedOutput(); err != nil {
 		t.Errorf("two builds of one commit: %v\n%s", err, output)
 	}
 
