@@ -24,9 +24,13 @@ type Detail map[string]uint64
 // Detail returns the detailed figures of a pod's cgroup. It opens several files and is not for the
 // loop; it may be called from any goroutine. It returns an error and no detail where the pod has no
 // cgroup, or its anonymous memory is not known: a pod that runs has some.
-func (t *Tree) Detail(uid string) (Detail, error) {
+func (t *Tree) Detail(uid string) (d Detail, err error) {
+	defer func() {
+		if fault := recover(); fault != nil { // the library takes fields of a line that may not be there
+			d, err = nil, fmt.Errorf("reading the detail of pod %s: a line is too short: %v", uid, fault)
+		}
+	}()
 	group, err := t.group(uid)
-	var d Detail
 	switch {
 	case err != nil:
 	case group == "":
