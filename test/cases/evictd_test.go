@@ -58,7 +58,7 @@ func (e *evictd) arguments(c *Case, root, address string) []string {
 	case commandValidate:
 		return append([]string{"config", "validate", e.config}, flags...)
 	case commandRun:
-		where = append(where, "--http-bind-address", address, "--debug-bind-address", address) // of one port
+		where = append(where, "--http-bind-address", address, "--debug-bind-address", address)
 		if !slices.Contains(c.Flags, "--state-dir") { // a start that knows nothing of the time before waits first
 			dir, err := evictdtest.EmptyState(filepath.Dir(root), root)
 			if err != nil {
