@@ -1,7 +1,7 @@
 // Package apiclient makes evictd's clients of the API server from credentials: which requests
 // share a connection, which of them have a time limit, and how soon a lost connection and an
 // expired token are noticed. They send the same requests as client-go's clientset, which links the
-// types of all API groups into the program; see docs/adr/0033-clients-of-three-api-groups.md.
+// types of all API groups into the program; see docs/adr/0033-clients-of-two-api-groups.md.
 package apiclient
 
 import (
