@@ -110,6 +110,6 @@ type Policy struct {
 	// Acting returns whether the agent acts: what it says replaces DryRun. It must be set.
 	Acting func() acting.State
 	// Kubelet is the kubelet's configuration, or its default: when it removes images that no pod uses, see
-	// docs/adr/0010. By the zero value it never does.
+	// docs/runbook.md. By the zero value it never does.
 	Kubelet kubeletconfig.Configuration
 }

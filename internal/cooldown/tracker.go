@@ -1,7 +1,7 @@
 // Package cooldown knows what must wait, until when and why: pods and PodDisruptionBudgets that were
 // refused, the API server, the first soft eviction of an incident, the next bypass of a budget; and how
-// many evictions count against the limits. It learns from reports and by time only. See docs/adr/0012 (a
-// PDB's refusal) and 0021 (soft jitter).
+// many evictions count against the limits. It learns from reports and by time only. See docs/adr/0012
+// about a PDB's refusal.
 package cooldown
 
 import (

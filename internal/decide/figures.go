@@ -38,7 +38,7 @@ const (
 	ImagesEvery   = time.Minute
 	ImagesTimeout = 5 * time.Second
 	ImagesMaxAge  = ImagesEvery + ImagesTimeout + 5*time.Second
-	// ImagesWait is how long unused images that are not removed are waited for, see docs/adr/0010, and
+	// ImagesWait is how long unused images that are not removed are waited for, see docs/runbook.md, and
 	// ImagesCollection that where the kubelet has no threshold and removes images only in its collection,
 	// every five minutes (ImageGCPeriod, pkg/kubelet/kubelet.go). A rise restarts the wait, for
 	// ImagesBound waits in all: a disk that is written and cleared alternately rises again and again.
