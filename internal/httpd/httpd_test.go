@@ -14,29 +14,22 @@ import (
 	"github.com/evictd/evictd/internal/httpd"
 )
 
-// checks are the two probes' answers.
-type checks struct {
-	live, ready error
-}
+// well is a probe without a fault.
+func well() error { return nil }
 
-// serve runs a server with two probes, and with one handler of the two other pages, until the test ends and returns its URL.
-func serve(tb testing.TB, c checks, decisions httpd.Page) (string, context.CancelFunc, <-chan error) {
-	tb.Helper()
-	return serveWith(tb, func() error { return c.live }, func() error { return c.ready }, decisions)
-}
-
-func serveWith(tb testing.TB, live, ready httpd.Probe, page httpd.Page) (url string, cancel context.CancelFunc, done <-chan error) {
-	tb.Helper()
-	server, err := httpd.Listen(tb.Context(), "127.0.0.1:0", map[string]http.Handler{
-		"GET /livez": live, "GET /readyz": ready, "GET /debug/status": page,
+// serve runs a server of two probes, of which one is always well, and of a page until the test ends.
+func serve(t *testing.T, live httpd.Probe, page httpd.Page) (url string, cancel context.CancelFunc, done <-chan error) {
+	t.Helper()
+	server, err := httpd.Listen(t.Context(), "127.0.0.1:0", map[string]http.Handler{
+		"GET /livez": live, "GET /readyz": httpd.Probe(well), "GET /debug/status": page,
 	})
 	if err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(tb.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
-	tb.Cleanup(cancel)
+	t.Cleanup(cancel)
 	return "http://" + server.Addr(), cancel, ended
 }
 
@@ -61,28 +54,27 @@ func list(*http.Request) (any, error) { return []string{}, nil }
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	well, _, _ := serve(t, checks{}, list)
-	ill, _, _ := serve(t, checks{live: errors.New("no tick\nfor 31s"), ready: errors.New("pods not synced")}, list)
-	hung, _, _ := serve(t, checks{}, func(*http.Request) (any, error) { return nil, errors.New("the loop hangs") })
+	fine, _, _ := serve(t, well, list)
+	ill, _, _ := serve(t, func() error { return errors.New("no tick\nfor 31s") }, list)
+	hung, _, _ := serve(t, well, func(*http.Request) (any, error) { return nil, errors.New("the loop hangs") })
 	for _, test := range []struct {
 		base, method, path string
 		status             int
 		body               string
 	}{
-		{well, "GET", "/livez", 200, "ok\n"},
-		{well, "GET", "/readyz", 200, "ok\n"},
-		{well, "GET", "/debug/status", 200, "[]\n"},
+		{fine, "GET", "/livez", 200, "ok\n"},
+		{fine, "GET", "/readyz", 200, "ok\n"},
+		{fine, "GET", "/debug/status", 200, "[]\n"},
 		{hung, "GET", "/debug/status", 503, "the loop hangs\n"},
-		{well, "GET", "/debug/status?signal=pid.available", 200, "[]\n"},
-		{well, "HEAD", "/livez", 200, ""},
+		{fine, "GET", "/debug/status?signal=pid.available", 200, "[]\n"},
+		{fine, "HEAD", "/livez", 200, ""},
 		{ill, "GET", "/livez", 503, "no tick for 31s\n"},
-		{ill, "GET", "/readyz", 503, "pods not synced\n"},
 		{ill, "GET", "/debug/status", 200, "[]\n"},
-		{well, "GET", "/", 200, "The pages:\n/debug/status\n/livez\n/readyz\n"},
-		{well, "GET", "/none", 404, ""},
-		{well, "GET", "/debug/pprof/", 404, ""},
-		{well, "GET", "/debug/status/1", 404, ""},
-		{well, "POST", "/livez", 405, ""},
+		{fine, "GET", "/", 200, "The pages:\n/debug/status\n/livez\n/readyz\n"},
+		{fine, "GET", "/none", 404, ""},
+		{fine, "GET", "/debug/pprof/", 404, ""},
+		{fine, "GET", "/debug/status/1", 404, ""},
+		{fine, "POST", "/livez", 405, ""},
 	} {
 		status, body := ask(t, test.method, test.base+test.path)
 		if status != test.status || !strings.HasSuffix(body, test.body) {
@@ -94,7 +86,7 @@ func TestPages(t *testing.T) {
 func TestRunFinishesWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	url, cancel, done := serve(t, checks{}, func(r *http.Request) (any, error) {
+	url, cancel, done := serve(t, well, func(r *http.Request) (any, error) {
 		close(entered)
 		<-leave
 		return list(r)
@@ -107,10 +99,14 @@ func TestRunFinishesWhatIsUnderWay(t *testing.T) {
 	<-entered
 	canceled := time.Now()
 	cancel()
+	for refused := false; !refused; { // the port is closed first, then the answer is awaited
+		_, err := dial(t, url, "127.0.0.1", "/livez")
+		refused = errors.Is(err, syscall.ECONNREFUSED)
+	}
 	select {
 	case err := <-done:
 		t.Fatalf("Run returned %v while an answer was under way", err)
-	case <-time.After(50 * time.Millisecond):
+	default:
 	}
 	close(leave)
 	body, waited := <-answered, time.Since(canceled)
@@ -129,11 +125,11 @@ func TestRunFinishesWhatIsUnderWay(t *testing.T) {
 func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	url, cancel, done := serveWith(t, func() error {
+	url, cancel, done := serve(t, func() error {
 		close(entered)
 		<-leave
 		return errors.New("the first tick hangs")
-	}, func() error { return nil }, list)
+	}, list)
 	type answer struct {
 		status int
 		body   string
@@ -168,7 +164,7 @@ func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 // disconnected at the end: evictd must not end with an error because of a client's connection.
 func TestRunEndsWellWithASilentClient(t *testing.T) {
 	t.Parallel()
-	url, cancel, done := serve(t, checks{}, list)
+	url, cancel, done := serve(t, well, list)
 	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
