@@ -68,33 +68,6 @@ func TestDoctorReadsTheEnvironment(t *testing.T) {
 	}
 }
 
-// A wrong value is reported with the name of its variable.
-func TestFaultWrongVariableIsNamed(t *testing.T) {
-	run := []string{"run", "--node-name=n", "--config=" + configFile(t, memoryOnly)}
-	for _, test := range []struct {
-		name, value string
-		args        []string
-		code        int
-		want        string
-	}{
-		{"EVICTD_LOG_LEVEL", "loud", run, exitUsage, `$EVICTD_LOG_LEVEL is "loud": write one of info, debug, warn, error`},
-		{"EVICTD_DRY_RUN", "maybe", run, exitUsage, `$EVICTD_DRY_RUN is "maybe": `},
-		{"EVICTD_SIGNAL", "memory", []string{"rank"}, exitUsage, `$EVICTD_SIGNAL is "memory": unknown signal "memory"`},
-		{"EVICTD_CONFIG", "/none.yaml", run[:2], exitFault, "loading $EVICTD_CONFIG /none.yaml: "},
-		{"EVICTD_KUBECONFIG", "/none", run, exitFault, "reading $EVICTD_KUBECONFIG /none: "},
-		{"EVICTD_HOST_ROOT", "/none", append(run, "--kubeconfig", kubeconfigFor(t, refusing())), exitFault, `check --kubepods-cgroup "", which is relative to the cgroup mount, and $EVICTD_HOST_ROOT "/none"`},
-		{"EVICTD_DEBUG_BIND_ADDRESS", "127.0.0.1:1", []string{"status"}, exitFault, "by $EVICTD_DEBUG_BIND_ADDRESS"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Setenv(test.name, test.value)
-			code, stdout, stderr := call(t, test.args...)
-			if code != test.code || stdout != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("exit %d, %s%s; want %d and one line with %q", code, stdout, stderr, test.code, test.want)
-			}
-		})
-	}
-}
-
 // The kubeconfig that is named comes first, then the pod's credentials, then the kubeconfig that kubectl would use.
 func TestCredentials(t *testing.T) {
 	usual := clientcmd.RecommendedHomeFile

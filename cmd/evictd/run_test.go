@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -209,33 +208,6 @@ func TestTakenPortSaysWhatToDo(t *testing.T) {
 		if code != exitFault || strings.Count(stderr, "listening on "+taken) != 1 || !strings.HasSuffix(stderr, "name another address by "+flag+"\n") {
 			t.Errorf("code %d, stderr %q", code, stderr)
 		}
-	}
-}
-
-// The error for a missing path of the host says what to mount.
-func TestMissingMountsSayWhatToDo(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		without, flag, want string
-	}{
-		"no cgroups":              {"sys/fs/cgroup", "--kubepods-cgroup=", "finding the pods' cgroup: "},
-		"no proc":                 {"proc", "--kubepods-cgroup=", "preparing to read the node: "},
-		"no proc, another cgroup": {"proc", "--kubepods-cgroup=/kubepods.slice", "preparing to read the node: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			root := machine(t, test.without)
-			code, _, stderr := call(t, "run", "--node-name=n", "--config", configFile(t, memoryOnly),
-				"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing()), test.flag)
-			if code != exitFault || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("code %d, stderr %q; want 1 and one line", code, stderr)
-			}
-			for _, fragment := range []string{test.want, test.without, fmt.Sprintf("--host-root %q", root), "are mounted below it"} {
-				if !strings.Contains(stderr, fragment) {
-					t.Errorf("lacks %q: %s", fragment, stderr)
-				}
-			}
-		})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -189,14 +188,5 @@ func TestDocumentIsServedToTheNodeAlone(t *testing.T) {
 		}
 		e.stop()
 		e.ends(exitFine)
-	}
-}
-
-// A missing file is a fault of the flags.
-func TestStartWithoutAFile(t *testing.T) {
-	t.Parallel()
-	code, _, stderr := call(t, "run", "--node-name=n", "--config", filepath.Join(t.TempDir(), "none.yaml"))
-	if code != exitFault || !strings.Contains(stderr, "no such file") {
-		t.Errorf("code %d: %s", code, stderr)
 	}
 }

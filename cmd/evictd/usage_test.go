@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,8 +19,15 @@ import (
 // call runs evictd as main does.
 func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return callWith(t, strings.NewReader(""), args...)
+}
+
+// callWith is call with a standard input.
+func callWith(t *testing.T, stdin io.Reader, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
 	root := newRootCommand(func(klog.Logger) {})
 	var out, errs bytes.Buffer
+	root.SetIn(stdin)
 	root.SetOut(&out)
 	root.SetErr(&errs)
 	root.SetArgs(args)
@@ -27,31 +35,46 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// TestCalls: what each call of testdata/calls.txt answers. A section is a command line, with "" for an empty argument; what
-// follows is the content of $FILE. A wrong call ends with exit code 2 and says
-// what is wrong.
-func TestCalls(t *testing.T) {
-	for _, name := range []string{"NODE_NAME", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"} { // as outside a cluster
-		t.Setenv(name, "")
+// answered are the lines of a section for what a call answered.
+func answered(code int, stdout, stderr string) []string {
+	said := []string{fmt.Sprintf("exit %d", code)}
+	for _, text := range []struct{ prefix, text string }{{"stdout: ", stdout}, {"stderr: ", stderr}} {
+		for printed := range strings.Lines(text.text) {
+			said = append(said, text.prefix+strings.TrimRight(printed, "\n"))
+		}
 	}
-	golden.Sections(t, "testdata/calls.txt", *update, "go test ./cmd/evictd -update", func(name, content string) []string {
-		line, _, _ := strings.Cut(name, ", which is: ")
-		file := writeFile(t, "file", content)
-		fill := strings.NewReplacer(`""`, "", "$FILE", file, "$CONFIG", configFile(t, head))
-		args := []string{}
-		for _, arg := range strings.Split(line, " ")[1:] { // "evictd" is the first
-			args = append(args, fill.Replace(arg))
-		}
-		code, stdout, stderr := call(t, args...)
-		if code == exitUsage && stdout != "" || code == exitFault && strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%s: stdout %q, stderr %q", line, stdout, stderr)
-		}
-		said := []string{fmt.Sprintf("exit %d", code)}
-		for _, text := range []struct{ prefix, text string }{{"stdout: ", stdout}, {"stderr: ", stderr}} {
-			for printed := range strings.Lines(strings.ReplaceAll(text.text, filepath.Dir(file), "$DIR")) {
-				said = append(said, text.prefix+strings.TrimRight(printed, "\n"))
+	return said
+}
+
+// TestCalls: what each call of testdata/calls.txt answers. A section is a command line, behind the variables that are set for
+// it, with "" for an empty argument; what follows is the content of $FILE, and the standard input. A wrong call ends with
+// exit code 2 and says what is wrong.
+func TestCalls(t *testing.T) {
+	noProc := machine(t, "proc")
+	golden.Sections(t, "testdata/calls.txt", *update, "go test ./cmd/evictd -update", func(name, content string) (said []string) {
+		t.Run(name, func(t *testing.T) {
+			for _, name := range []string{"NODE_NAME", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"} { // as outside a cluster
+				t.Setenv(name, "")
 			}
-		}
+			file, valid := writeFile(t, "file", content), configFile(t, head)
+			line, _, _ := strings.Cut(name, ", which is: ")
+			variables, words, _ := strings.Cut(line, "evictd")
+			for variable := range strings.FieldsSeq(variables) {
+				name, value, _ := strings.Cut(variable, "=")
+				t.Setenv(name, value)
+			}
+			fill := strings.NewReplacer(`""`, "", "$FILE", file, "$CONFIG", valid, "$NOPROC", noProc)
+			args := []string{}
+			for arg := range strings.FieldsSeq(words) {
+				args = append(args, fill.Replace(arg))
+			}
+			code, stdout, stderr := callWith(t, strings.NewReader(content), args...)
+			if code == exitUsage && stdout != "" || code == exitFault && strings.Count(stderr, "\n") != 1 && args[0] != "config" {
+				t.Errorf("stdout %q, stderr %q", stdout, stderr)
+			}
+			names := strings.NewReplacer(filepath.Dir(file), "$DIR", valid, "$CONFIG", noProc, "$NOPROC")
+			said = answered(code, names.Replace(stdout), names.Replace(stderr))
+		})
 		return said
 	})
 }
@@ -103,14 +126,4 @@ func writeFile(t *testing.T, name, content string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// In a pod whose manifest does not tell it its own UID evictd does not start: it could evict itself.
-func TestFaultPodWithoutItsUID(t *testing.T) {
-	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-	t.Setenv("POD_UID", "")
-	code, _, stderr := call(t, "run", "--node-name=n", "--config="+configFile(t, head))
-	if code != exitFault || !strings.Contains(stderr, "$POD_UID is not set, and evictd would not know its own pod") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
 }
