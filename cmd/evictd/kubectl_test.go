@@ -7,22 +7,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/evictd/evictd/internal/testing/golden"
 )
 
-// plugin is the script of `kubectl evictd` before a cluster of five nodes, of which four have an agent
-// that runs. A script in place of kubectl answers, and notes its arguments.
-type plugin struct {
-	t      *testing.T
-	script string
-	dir    string
-}
-
 const fakeKubectl = `#!/bin/sh
-echo "$*" >>"$FAKE/calls"
 case "$*" in
 *forbidden*) echo 'Error from server (Forbidden): pods is forbidden' >&2; exit 1 ;;
 *"get pods"*) grep -- "$(expr "$*" : '.*spec.nodeName=\([^ ]*\)')" "$FAKE/pods" || true ;;
@@ -51,13 +45,16 @@ shift
 exec "$@"
 `
 
-func newPlugin(t *testing.T) *plugin {
-	t.Helper()
+// TestPlugin: what each call of testdata/plugin.txt answers, by the script of `kubectl evictd` before a cluster of five nodes, of
+// which four have an agent that runs. Scripts in place of kubectl and timeout answer. A line for each agent, by node, is of
+// those that answer, and one sentence is about each other one; the other commands run in the pod of the node's agent.
+func TestPlugin(t *testing.T) {
+	t.Parallel()
 	script, err := filepath.Abs("../../deploy/krew/kubectl-evictd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plugin{t: t, script: script, dir: t.TempDir()}
+	dir := t.TempDir()
 	printed := func(mode, pressure string) string {
 		return "worker at 2026-11-20T02:14:07Z: memory.available is 1.0Gi of 2.0Gi; its hard threshold is 0.1Gi\n" +
 			"EVICTD         v0.1.0 v0.1.0-3-gabcdef0\nMODE           " + mode + "\nPRESSURE       " + pressure +
@@ -67,84 +64,25 @@ func newPlugin(t *testing.T) *plugin {
 		"kubectl": fakeKubectl, "timeout": fakeTimeout, "pods": fakePods,
 		"evictd-busy": printed("acts", "memory.available\n               hard"), "evictd-calm": printed("dry run: --dry-run is set", "none"),
 	} {
-		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return p
-}
-
-// run calls the plugin, as kubectl does.
-func (p *plugin) run(args ...string) (code int, stdout, stderr string) {
-	p.t.Helper()
-	command := exec.CommandContext(p.t.Context(), p.script, args...)
-	command.Env = append(os.Environ(), "PATH="+p.dir+":"+os.Getenv("PATH"), "FAKE="+p.dir)
-	var out, errs bytes.Buffer
-	command.Stdout, command.Stderr = &out, &errs
-	if err := command.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
-		p.t.Fatal(err)
-	}
-	return command.ProcessState.ExitCode(), out.String(), errs.String()
-}
-
-// A line for each agent that answers, by node, and one sentence about each other one.
-func TestPluginListsTheNodes(t *testing.T) {
-	t.Parallel()
-	p := newPlugin(t)
-	for _, parallel := range []string{"1", "16"} {
-		code, stdout, stderr := p.run("nodes", "--parallel", parallel)
-		const want = `NODE      MODE     PRESSURE               LAST EVICTION      LAST TICK  VERSION
-worker-1  acts     memory.available hard  1s ago shop/large  0s ago     v0.1.0
-worker-2  dry run  none                   1s ago shop/large  0s ago     v0.1.0
-`
-		if code != exitFault || stdout != want {
-			t.Errorf("exit code %d, stdout\n%s\nwant 1 and\n%s", code, stdout, want)
+	golden.Sections(t, "testdata/plugin.txt", *update, "go test ./cmd/evictd -update", func(line, _ string) []string {
+		args := strings.Fields(line)[2:] // "kubectl evictd" is before them
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "$SPACE", " ")
 		}
-		for _, fault := range []string{
-			"evictd: node worker-3: no answer from pod evictd/evictd-down: evictd: asking evictd at :9464: connection refused command terminated with exit code 1\n",
-			"evictd: node worker-4: pod evictd/evictd-new does not run: ImagePullBackOff\n",
-			"evictd: node worker-5: no answer from pod evictd/evictd-hung within 10s\n",
-		} {
-			if !strings.Contains(stderr, fault) || strings.Count(stderr, "\n") != 3 {
-				t.Errorf("stderr\n%s\nlacks %q", stderr, fault)
-			}
+		command := exec.CommandContext(t.Context(), script, args...)
+		command.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "FAKE="+dir)
+		var out, errs bytes.Buffer
+		command.Stdout, command.Stderr = &out, &errs
+		if err := command.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+			t.Fatal(err)
 		}
-	}
-}
-
-// The other commands run in the pod of the node's agent: in its environment, with its output and its exit code.
-func TestPluginRunsInTheAgentsPod(t *testing.T) {
-	t.Parallel()
-	p := newPlugin(t)
-	for _, test := range []struct {
-		args []string
-		code int
-		want string // of stdout and stderr
-	}{
-		{[]string{"rank", "worker-1", "--signal", "nodefs.available", "-o", "wide"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd rank --signal=nodefs.available -o=wide\n"},
-		{[]string{"rank", "--kubeconfig=a file", "--context", "x", "-n", "ns", "-l", "a=b", "worker-2"}, 0, "ran --kubeconfig=a file --context=x exec -n ns evictd-calm -c evictd -- /evictd rank\n"},
-		{[]string{"rank", "worker-1", "--signal=usage"}, 2, "command terminated with exit code 2\n"},
-		{[]string{"why", "web"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd rank --why=shop/web\n"},
-		{[]string{"why", "other/web", "--evictd-namespace", "ns", "--signal=pid.available"}, 0, "ran exec -n ns evictd-busy -c evictd -- /evictd rank --why=other/web --signal=pid.available\n"},
-		{[]string{"why", "-n", "other", "web"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd rank --why=other/web\n"},
-		{[]string{"doctor", "worker-1", "-o", "json"}, 0, "ran exec -n evictd evictd-busy -c evictd -- /evictd doctor -o=json\n"},
-		{[]string{"rank", "worker-4"}, 1, "evictd: node worker-4: pod evictd/evictd-new does not run: ImagePullBackOff\n"},
-		{[]string{"rank", "worker-9"}, 1, "evictd: node worker-9 has no pod of a DaemonSet with the labels app.kubernetes.io/name=evictd in namespace evictd, or there is no such node\n"},
-		{[]string{"nodes", "-n", "forbidden"}, 1, "Error from server (Forbidden): pods is forbidden\n"},
-		{[]string{"rank"}, 2, "evictd: rank takes one node, not 0 (see kubectl evictd --help)\n"},
-		{[]string{"nodes", "x"}, 2, "evictd: nodes takes no argument, not 1 (see kubectl evictd --help)\n"},
-		{[]string{"why", "a/b/c"}, 2, "evictd: pod a/b/c: write POD or NAMESPACE/POD (see kubectl evictd --help)\n"},
-		{[]string{"nodes", "--colour", "red"}, 2, "evictd: nodes has no flag --colour (see kubectl evictd --help)\n"},
-		{[]string{"nodes", "--parallel"}, 2, "evictd: --parallel needs a value (see kubectl evictd --help)\n"},
-		{[]string{"top"}, 2, "evictd: no command top: name nodes, rank, why or doctor (see kubectl evictd --help)\n"},
-	} {
-		if code, stdout, stderr := p.run(test.args...); code != test.code || stdout+stderr != test.want {
-			t.Errorf("%q: exit code %d, printed\n%s\nwant %d and\n%s", test.args, code, stdout+stderr, test.code, test.want)
-		}
-	}
-	if code, stdout, _ := p.run("--help"); code != 0 || strings.Count(stdout, "kubectl evictd ") != 4 {
-		t.Errorf("--help: exit code %d\n%s", code, stdout)
-	}
+		faults := slices.Sorted(strings.Lines(errs.String())) // of many nodes at once, in no order
+		return answered(command.ProcessState.ExitCode(), out.String(), strings.Join(faults, ""))
+	})
 }
 
 // The template of the Krew manifest names the script, for all platforms that have a shell, and
