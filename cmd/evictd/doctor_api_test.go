@@ -90,7 +90,7 @@ func (a *doctorAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if !strings.Contains(string(body), `"dryRun":["All"]`) {
 			a.mu.Lock()
-			a.writes = append(a.writes, r.Method+" "+r.URL.Path)
+			a.writes = append(a.writes, r.Method+" "+r.URL.Path+" "+string(body))
 			a.mu.Unlock()
 		}
 	}

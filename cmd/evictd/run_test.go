@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -16,10 +18,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
@@ -107,17 +112,17 @@ type running struct {
 	code chan int
 }
 
-// launch starts `evictd run` with the flags, and further ones.
-func launch(t *testing.T, f *runFlags, more ...string) *running {
+// launch starts `evictd run` with the flags.
+func launch(t *testing.T, f *runFlags) *running {
 	t.Helper()
 	log := newJournal()
 	root := newRootCommand(func(klog.Logger) {})
 	root.SetOut(log)
 	root.SetErr(log)
-	root.SetArgs(append([]string{
+	root.SetArgs([]string{
 		"run", "--node-name", f.nodeName, "--http-bind-address", f.address, "--debug-bind-address", f.debug, "--config", f.config, "--host-root", f.hostRoot,
 		"--kubeconfig", f.kubeconfig, "--state-dir", f.stateDir,
-	}, more...))
+	})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	r := &running{t, log, stop, make(chan int, 1)}
@@ -144,6 +149,32 @@ func (r *running) ends(want int) {
 	}
 }
 
+// page returns the content of one of evictd's pages, once it has started.
+func (r *running) page(path string) (code int, text string) {
+	r.t.Helper()
+	r.await("started")
+	return get(r.t, regexp.MustCompile(`"address":"([^"]+)"`).FindStringSubmatch(r.log.String())[1], path)
+}
+
+// get returns the answer to a request.
+func get(t *testing.T, address, path string) (code int, text string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
 // patience is how long a test waits for what must come.
 func patience(t *testing.T) context.Context {
 	t.Helper()
@@ -152,29 +183,32 @@ func patience(t *testing.T) context.Context {
 	return ctx
 }
 
-// Without an API server, SIGTERM ends evictd without an error.
-func TestRunEndsWithoutAnAPIServer(t *testing.T) {
+// Without an API server evictd starts: its first line says by which thresholds it acts, and how far the node is from them.
+// SIGTERM ends it without an error, and the container's state is written to the directory.
+func TestRunFromItsStartToItsEnd(t *testing.T) {
 	t.Parallel()
-	r := launch(t, flagsFor(t, machine(t), refusing()))
+	flags := flagsFor(t, machine(t), refusing())
+	kernelfiletest.Put(t, filepath.Join(flags.hostRoot, bootIDFile), "boot-1\n")
+	flags.stateDir = t.TempDir()
+	r := launch(t, flags)
+	r.await("started")
 	r.await(record.FailedWatch)
 	r.await("the node cannot be read; trying again")
+	const want = `"thresholds":["memory.available<5% (hard)"],"signals":[{"name":"memory.available","state":"Known","available":23622320128,`
+	if !strings.Contains(r.log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, r.log)
+	}
 	r.stop()
 	r.ends(exitFine)
 	if level, message, fault := r.log.last(t); level != "info" || message != "stopped" || fault != "" {
 		t.Errorf("last line %s %q %q; want stopped", level, message, fault)
 	}
-}
-
-// The first line says by which thresholds evictd acts, and how far the node is from them.
-func TestStartSaysTheThresholdsAndWhatIsLeft(t *testing.T) {
-	t.Parallel()
-	r := launch(t, flagsFor(t, machine(t), refusing()))
-	r.await("started")
-	r.stop()
-	r.ends(exitFine)
-	const want = `"thresholds":["memory.available<5% (hard)"],"signals":[{"name":"memory.available","state":"Known","available":23622320128,`
-	if !strings.Contains(r.log.String(), want) {
-		t.Errorf("the log lacks %s:\n%s", want, r.log)
+	// The end does not wait for a slow disk, and here the write goes on after it.
+	err := wait.PollUntilContextCancel(patience(t), 10*time.Millisecond, true, func(context.Context) (bool, error) {
+		return state.Load(flags.stateDir, "boot-1", &agent.State{}) == nil, nil
+	})
+	if err != nil {
+		t.Error("no state is written")
 	}
 }
 
