@@ -11,12 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evictd/evictd/pkg/evict"
 )
 
 // kubeconfigFor names a server and a token.
@@ -56,12 +55,6 @@ func fail(w http.ResponseWriter, failure *apierrors.StatusError) {
 	_ = json.NewEncoder(w).Encode(status) //nolint:errchkjson // of this file
 }
 
-// paging is a proxy that does not find the API server behind it.
-func paging(t *testing.T) string {
-	t.Helper()
-	return serving(t, http.NotFoundHandler())
-}
-
 // An error that keeps the node from being read includes its fix.
 func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 	t.Parallel()
@@ -80,44 +73,19 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 		"401":                {answering(t, apierrors.NewUnauthorized("Unauthorized")), false, "Unauthorized; check that"},
 		"403":                {answering(t, apierrors.NewForbidden(nodes, "node-1", nil)), false, `nodes "node-1" is forbidden`},
 		"404":                {answering(t, apierrors.NewNotFound(nodes, "node-1")), true, "the API server has no such node; check --node-name"},
-		"a proxy's 404":      {paging(t), false, "the server could not find the requested resource"},
+		"a proxy's 404":      {serving(t, http.NotFoundHandler()), false, "the server could not find the requested resource"},
 		"500":                {answering(t, apierrors.NewInternalError(context.Canceled)), false, "Internal error occurred"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ends, said := checkOnce(t, kubeconfigFor(t, test.server))
-			if ends != test.ends {
-				t.Errorf("it ends: %v", ends)
+			clients, err := newClients(&runFlags{kubeconfig: kubeconfigFor(t, test.server)}, "")
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, fragment := range []string{test.want, "reading node node-1: "} {
-				if !strings.Contains(said, fragment) {
-					t.Errorf("the log lacks %q: %s", fragment, said)
-				}
+			_, err = getNode(t.Context(), clients, "node-1")
+			if err == nil || !strings.HasPrefix(err.Error(), "reading node node-1: ") || !strings.Contains(err.Error(), test.want) || evict.IsNotFound(err) != test.ends {
+				t.Errorf("%v, which ends evictd: %v", err, evict.IsNotFound(err))
 			}
 		})
 	}
-}
-
-// checkOnce runs the check of the node up to its first log line, or to its end, and returns the fault.
-func checkOnce(t *testing.T, kubeconfig string) (ends bool, fault string) {
-	t.Helper()
-	flags := &runFlags{nodeName: "node-1", kubeconfig: kubeconfig}
-	clients, err := newClients(flags, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	core, logged := observer.New(zapcore.DebugLevel)
-	logger := zap.New(core, zap.Hooks(func(zapcore.Entry) error { cancel(); return nil }))
-	d := &daemon{flags: flags, clients: clients, logger: logger}
-	if err := d.checkNode(ctx); err != nil && ctx.Err() == nil {
-		return true, err.Error()
-	}
-	lines := logged.All()
-	if len(lines) != 1 {
-		t.Fatalf("%d lines, want one: %v", len(lines), lines)
-	}
-	text, _ := lines[0].ContextMap()["error"].(string)
-	return false, text
 }

@@ -293,7 +293,7 @@ func TestDoctorWithoutAnAPIServer(t *testing.T) {
 	}{
 		"nothing listens":         {func(p *patient) { p.api.url = refusing() }, "connection refused"},
 		"the credentials are old": {func(p *patient) { p.api.fails("/version", http.StatusUnauthorized) }, "has asked for the client to provide credentials"},
-		"something else answers":  {func(p *patient) { p.api.url = paging(t) }, "the server could not find the requested resource"},
+		"something else answers":  {func(p *patient) { p.api.url = serving(t, http.NotFoundHandler()) }, "the server could not find the requested resource"},
 		"no credentials":          {func(p *patient) { p.flags = []string{"--kubeconfig="} }, "--kubeconfig and $KUBECONFIG name no file, there is no ~/.kube/config, and no service account of a pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
