@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -27,6 +28,16 @@ users: [{name: u, user: {token: a-token}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, server))
+}
+
+// clientsFor are the clients of evictd with the flags.
+func clientsFor(t *testing.T, flags *runFlags) *apiclient.Clients {
+	t.Helper()
+	clients, err := newClients(flags, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clients
 }
 
 // refusing is an address without a listener: no test that runs at the same time is given its port.
@@ -78,11 +89,7 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clients, err := newClients(&runFlags{kubeconfig: kubeconfigFor(t, test.server)}, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = getNode(t.Context(), clients, "node-1")
+			_, err := getNode(t.Context(), clientsFor(t, &runFlags{kubeconfig: kubeconfigFor(t, test.server)}), "node-1")
 			if err == nil || !strings.HasPrefix(err.Error(), "reading node node-1: ") || !strings.Contains(err.Error(), test.want) || evict.IsNotFound(err) != test.ends {
 				t.Errorf("%v, which ends evictd: %v", err, evict.IsNotFound(err))
 			}

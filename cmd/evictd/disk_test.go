@@ -16,14 +16,11 @@ import (
 func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	api := newDoctorAPI(t)
-	clients, err := newClients(&runFlags{kubeconfig: kubeconfigFor(t, api.url)}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	clients := clientsFor(t, &runFlags{kubeconfig: kubeconfigFor(t, api.url)})
 	clients.Config.BearerToken = "a-token" // client-go reads none for a server without TLS
 	var inForce atomic.Pointer[config.EvictdConfiguration]
 	disk := newDisk(clients, &runFlags{nodeName: "node-1"}, inForce.Load)
-	disk.imageFS = onNodeFS
+	disk.imageFS = func(string) (bool, error) { return false, nil } // images have no filesystem of their own
 	for i, skip := range []bool{false, true, false} {
 		c := config.Default()
 		c.Kubelet.InsecureSkipTLSVerify = skip
@@ -37,9 +34,6 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 		}
 	}
 }
-
-// onNodeFS says that images have no filesystem of their own.
-func onNodeFS(string) (bool, error) { return false, nil }
 
 // The kubelet's own address precedes the Node's, which may be out of date or missing.
 func TestKubeletIsAskedAtTheAddressItToldThePod(t *testing.T) {

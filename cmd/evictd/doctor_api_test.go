@@ -26,6 +26,7 @@ import (
 type doctorAPI struct {
 	url, kubelet  string
 	memory        string // of the node
+	images        []object
 	account       string
 	claim         string // of the token
 	lacks         string // a right
@@ -188,7 +189,7 @@ func (a *doctorAPI) node() any {
 	return object{
 		"apiVersion": "v1", "kind": "Node", "metadata": object{"name": "node-1"},
 		"status": object{
-			"capacity": object{"memory": a.memory}, "addresses": []object{{"type": "InternalIP", "address": address}},
+			"capacity": object{"memory": a.memory}, "images": a.images, "addresses": []object{{"type": "InternalIP", "address": address}},
 			"daemonEndpoints": object{"kubeletEndpoint": object{"Port": json.RawMessage(port)}},
 		},
 	}

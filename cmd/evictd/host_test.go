@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -96,13 +98,24 @@ func TestKubeletsConfigurationInTwoPlaces(t *testing.T) {
 	}
 }
 
-// TestKubeletsHardThresholdsAreKnown: the policy has those of the kubelet's configuration.
-func TestKubeletsHardThresholdsAreKnown(t *testing.T) {
+// TestPolicyKnowsTheKubelet: the policy has the kubelet's configuration, of which the soft thresholds are no hard ones. Where that
+// is not known it has the kubelet's defaults for images, and no thresholds.
+func TestPolicyKnowsTheKubelet(t *testing.T) {
 	t.Parallel()
-	flags := &runFlags{hostRoot: kernelfiletest.Tree{
-		"var/lib/kubelet/config.yaml": kubeletFile("2Gi") + "evictionSoft: {nodefs.available: 20%}\nevictionSoftGracePeriod: {nodefs.available: 1m}\n",
-	}.Plant(t)}
-	if hard := (&daemon{flags: flags}).policyOf(config.Default()).KubeletHard; len(hard) != 2 || hard[0].Signal != pressure.MemoryAvailable || hard[1].Signal != pressure.AllocatableMemoryAvailable {
-		t.Errorf("%v", hard)
+	root := kernelfiletest.Tree{
+		"var/lib/kubelet/config.yaml": kubeletFile("2Gi") + "imageGCHighThresholdPercent: 75\n" +
+			"evictionSoft: {nodefs.available: 20%}\nevictionSoftGracePeriod: {nodefs.available: 1m}\n",
+	}.Plant(t)
+	read, err := kubeletconfig.Read(filepath.Join(root, "var/lib/kubelet/config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := (&daemon{flags: &runFlags{hostRoot: root}}).policyOf(config.Default())
+	if hard := policy.KubeletHard; !reflect.DeepEqual(policy.Kubelet, *read) || len(hard) != 2 || hard[0].Signal != pressure.MemoryAvailable || hard[1].Signal != pressure.AllocatableMemoryAvailable {
+		t.Errorf("%+v", policy)
+	}
+	policy = (&daemon{flags: &runFlags{hostRoot: t.TempDir()}}).policyOf(config.Default())
+	if policy.KubeletHard != nil || len(policy.Kubelet.Thresholds) != 6 || !reflect.DeepEqual(policy.Kubelet, *kubeletconfig.Default()) {
+		t.Errorf("of an unknown kubelet: %+v", policy)
 	}
 }

@@ -36,12 +36,8 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
 	flags := &runFlags{kubeconfig: kubeconfigFor(t, refusing()), nodeName: "node-1", hostRoot: root}
-	clients, err := newClients(flags, "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var inForce atomic.Pointer[config.EvictdConfiguration]
-	d := newDisk(clients, flags, inForce.Load)
+	d := newDisk(clientsFor(t, flags), flags, inForce.Load)
 	var before *usage.NodeDisk
 	for i, source := range []config.DiskSource{config.DiskSummary, config.DiskNode, config.DiskNode, config.DiskSummary} {
 		c := config.Default()
