@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,11 +17,7 @@ import (
 
 func readDoc(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return readFile(t, "../../"+path)
 }
 
 // `make help` prints exactly the targets that docs/development.md lists.

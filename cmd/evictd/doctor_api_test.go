@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // doctorAPI is an API server with a kubelet, as evictd's account sees them where all is in order.
@@ -28,9 +27,9 @@ type doctorAPI struct {
 	memory        string // of the node
 	images        []object
 	account       string
-	claim         string // of the token
-	lacks         string // a right
-	alone         bool   // no pod is on another node
+	claim         []string // of the token
+	lacks         string   // a right
+	alone         bool     // no pod is on another node
 	kubeletStatus int
 	status        map[string]int // of a path
 	policies      []string       // in force
@@ -43,7 +42,7 @@ type doctorAPI struct {
 func newDoctorAPI(t *testing.T) *doctorAPI {
 	t.Helper()
 	a := &doctorAPI{
-		memory: "25165824Ki", account: "system:serviceaccount:evictd:evictd", claim: "node-1", kubeletStatus: http.StatusOK, status: map[string]int{},
+		memory: "25165824Ki", account: "system:serviceaccount:evictd:evictd", claim: []string{"node-1"}, kubeletStatus: http.StatusOK, status: map[string]int{},
 		policies: []string{"evictd-evicts-on-own-node", "evictd-on-own-node", "evictd-taints-own-node", "evictd-events-of-own-node"},
 	}
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(a.summary))
@@ -127,7 +126,7 @@ func (a *doctorAPI) answer(r *http.Request) (any, *apierrors.StatusError) {
 		}
 		return object{"items": []object{{"metadata": object{"namespace": "shop", "name": "theirs", "uid": "u"}}}}, nil
 	case path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
-		return object{"status": object{"userInfo": object{"username": a.account, "extra": object{"authentication.kubernetes.io/node-name": a.claims()}}}}, nil
+		return object{"status": object{"userInfo": object{"username": a.account, "extra": object{"authentication.kubernetes.io/node-name": a.claim}}}}, nil
 	case strings.HasSuffix(path, "/selfsubjectaccessreviews"):
 		return a.review(r), nil
 	case strings.HasSuffix(path, "/pods/theirs/eviction"):
@@ -146,13 +145,6 @@ func (a *doctorAPI) answer(r *http.Request) (any, *apierrors.StatusError) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: path}, last)
 }
 
-func (a *doctorAPI) claims() []string {
-	if a.claim == "" {
-		return nil
-	}
-	return []string{a.claim}
-}
-
 // denied is a policy's denial; nil where it is not in force.
 func (a *doctorAPI) denied(policy string) *apierrors.StatusError {
 	if !slices.Contains(a.policies, policy) {
@@ -162,17 +154,9 @@ func (a *doctorAPI) denied(policy string) *apierrors.StatusError {
 }
 
 func (a *doctorAPI) review(r *http.Request) any {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err.Error()
-	}
-	read, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
-	if err != nil {
-		return err.Error()
-	}
-	review, is := read.(*authorizationv1.SelfSubjectAccessReview)
-	if !is {
-		return fmt.Sprintf("%T", read)
+	review := &authorizationv1.SelfSubjectAccessReview{}
+	if err := json.NewDecoder(r.Body).Decode(review); err != nil || review.APIVersion != "authorization.k8s.io/v1" || review.Kind != "SelfSubjectAccessReview" {
+		return fmt.Sprintf("%+v, %v", review, err)
 	}
 	right := review.Spec.ResourceAttributes
 	asked := right.Verb + " " + right.Resource
@@ -180,7 +164,6 @@ func (a *doctorAPI) review(r *http.Request) any {
 		asked += "/" + right.Subresource
 	}
 	review.Status.Allowed = asked != a.lacks
-	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
 	return review
 }
 

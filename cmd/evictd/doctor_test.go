@@ -169,6 +169,10 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 		"configuration with two faults": configures("nonsense: 1\nlimits: {evictionsPerMinute: -1}\n"),
 		"no MemAvailable":               puts("proc/meminfo", "MemTotal: 25165824 kB\n"),
 		"no file of the kubelet":        removes("var/lib/kubelet/config.yaml"),
+		"the kubelet's configuration in three places, of which one is none": func(p *patient) {
+			p.put("/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/00-k3s-defaults.conf", kubeletFile("1Gi"))
+			p.put("/etc/kubernetes/kubelet.yaml", "[")
+		},
 		"the kubelet evicts first": func(p *patient) {
 			p.put("var/lib/kubelet/config.yaml", kubeletFile("3Gi"))
 			p.configure("memoryAvailable: workingSet\n")
@@ -182,8 +186,8 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 		"memory reserved a little, no fault":    api(func(a *doctorAPI) { a.memory = "24800000Ki" }),
 		"another node's memory":                 api(func(a *doctorAPI) { a.memory = "1Gi" }),
 		"no such node":                          fails("/api/v1/nodes/node-1", http.StatusNotFound),
-		"a token of another node":               api(func(a *doctorAPI) { a.claim = "node-2" }),
-		"a token of no node":                    api(func(a *doctorAPI) { a.claim = "" }),
+		"a token of another node":               api(func(a *doctorAPI) { a.claim = []string{"node-2"} }),
+		"a token of no node":                    api(func(a *doctorAPI) { a.claim = nil }),
 		"no right to evict":                     api(func(a *doctorAPI) { a.lacks = "create pods/eviction" }),
 		"no answer about rights":                fails("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", http.StatusInternalServerError),
 		"an opt-in without its right":           func(p *patient) { p.configure("taintNode: true\n"); p.api.lacks = "patch nodes" },

@@ -80,24 +80,6 @@ func TestReadyOnlyWhereThePodsAre(t *testing.T) {
 	}
 }
 
-// TestKubeletsConfigurationInTwoPlaces: the second one, and what is no configuration, is named and not passed over in silence.
-func TestKubeletsConfigurationInTwoPlaces(t *testing.T) {
-	t.Parallel()
-	const dropIn = "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/00-k3s-defaults.conf"
-	flags := &runFlags{hostRoot: kernelfiletest.Tree{
-		dropIn: kubeletFile("1Gi"), "/var/lib/kubelet/config.yaml": kubeletFile("2Gi"), "/etc/kubernetes/kubelet.yaml": "[",
-	}.Plant(t)}
-	read, err := flags.readKubelet()
-	if err != nil || len(read.Unread) != 2 {
-		t.Fatalf("%+v, %v", read, err)
-	}
-	for _, says := range []string{dropIn + " is there too and not read", "/etc/kubernetes/kubelet.yaml"} {
-		if !strings.Contains(strings.Join(read.Unread, "\n"), says) {
-			t.Errorf("%q lacks %q", read.Unread, says)
-		}
-	}
-}
-
 // TestPolicyKnowsTheKubelet: the policy has the kubelet's configuration, of which the soft thresholds are no hard ones. Where that
 // is not known it has the kubelet's defaults for images, and no thresholds.
 func TestPolicyKnowsTheKubelet(t *testing.T) {

@@ -72,9 +72,5 @@ func slug(heading string) string {
 // prose is a document without its blocks of code.
 func prose(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(text), "")
+	return regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(readFile(t, path), "")
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,13 +42,9 @@ func readShipped(t *testing.T) *shipped {
 // readManifest decodes a file of deploy strictly.
 func readManifest(t *testing.T, path string) *shipped {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &shipped{}
 	once := map[string]any{"ConfigMap": &s.config, "DaemonSet": &s.daemonSet, "ClusterRole": &s.role, "Role": &s.stop, "ServiceAccount": &s.account}
-	decoder := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	decoder := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(readFile(t, path))))
 	for {
 		document, err := decoder.Read()
 		if errors.Is(err, io.EOF) {
