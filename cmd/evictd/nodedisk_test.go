@@ -30,68 +30,41 @@ func nodeWithFiles(t *testing.T) (root string, pods []*nodepods.Pod) {
 	}
 }
 
-// TestDiskSourceFollowsTheConfiguration: an edit of disk.source and of its limits takes
-// effect without a restart.
+// TestDiskSourceFollowsTheConfiguration: an edit of disk.source and of its limits takes effect without a restart, and nothing
+// else begins the measurement anew. A running container has a layer and logs, which are unknown where there are none.
 func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
+	pods[0].RunningContainers = []string{strings.Repeat("a", 64)}
 	flags := &runFlags{kubeconfig: kubeconfigFor(t, refusing()), nodeName: "node-1", hostRoot: root}
 	var inForce atomic.Pointer[config.EvictdConfiguration]
 	d := newDisk(clientsFor(t, flags), flags, inForce.Load)
-	var before *usage.NodeDisk
 	for i, source := range []config.DiskSource{config.DiskSummary, config.DiskNode, config.DiskNode, config.DiskSummary} {
 		c := config.Default()
 		c.Disk.Source, c.Disk.CPU = source, strconv.Itoa(100*(i+1))+"m"
 		inForce.Store(c)
+		before := d.files
 		uses, err := d.Measure(t.Context(), pods)
 		if source == config.DiskSummary {
-			if err == nil || len(uses) > 0 { // no API server responds here
-				t.Errorf("step %d: %+v, %v; want the kubelet to be asked", i, uses, err)
-			}
-			if d.files != nil {
-				t.Errorf("step %d: the figures of the node's files are kept", i)
+			if err == nil || len(uses) > 0 || d.files != nil { // no API server responds here
+				t.Errorf("step %d: %+v, %v; want the kubelet to be asked, and no figures of the node's files", i, uses, err)
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
+		opened := d.files
+		_, again := d.Measure(t.Context(), pods)
+		if err != nil || again != nil || opened == before || d.files != opened || d.bounds != c.Disk {
+			t.Errorf("step %d: the bounds are %+v, want %+v, once: %v, %v", i, d.bounds, c.Disk, err, again)
 		}
-		if d.files == before || d.bounds != c.Disk {
-			t.Errorf("step %d: the bounds are %+v, want %+v", i, d.bounds, c.Disk)
+		runs, other := uses["uid-web"].NodeFS, uses["hash"].NodeFS
+		if runs[usage.Layers].BytesKnown || runs[usage.Logs].BytesKnown || runs.Sum().BytesKnown {
+			t.Errorf("step %d: what runs uses %+v, want its layer and logs unknown", i, runs)
 		}
-		before = d.files
-		for _, uid := range []string{"uid-web", "hash"} {
-			use := uses[uid]
-			if use := use.NodeFS.Sum(); !use.BytesKnown || use.Bytes < 1<<20 || use.Inodes != 2 {
-				t.Errorf("step %d: %s uses %+v, want a MiB", i, uid, use)
+		for _, use := range []usage.FSUse{runs[usage.Volumes], other.Sum()} {
+			if !use.BytesKnown || use.Bytes < 1<<20 || use.Inodes != 2 {
+				t.Errorf("step %d: %+v, want a MiB", i, use)
 			}
 		}
-	}
-}
-
-// TestNodeDiskMeasuresRunningContainers: a running container has a layer and logs, which are
-// unknown where there are none. Unchanged limits do not reopen the measurement.
-func TestNodeDiskMeasuresRunningContainers(t *testing.T) {
-	t.Parallel()
-	root, pods := nodeWithFiles(t)
-	pods[0].RunningContainers = []string{strings.Repeat("a", 64)}
-	d, c := &disk{flags: &runFlags{hostRoot: root}}, config.Default()
-	var opened *usage.NodeDisk
-	for range 2 {
-		uses, err := d.byFiles(t.Context(), c, pods)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if use := uses["uid-web"]; use.NodeFS[usage.Layers].BytesKnown || use.NodeFS[usage.Logs].BytesKnown || !use.NodeFS[usage.Volumes].BytesKnown || use.NodeFS.Sum().BytesKnown {
-			t.Errorf("what runs uses %+v, want its layer and logs unknown", use)
-		}
-		if use := uses["hash"]; !use.NodeFS.Sum().BytesKnown {
-			t.Errorf("the other one uses %+v, want all known", use)
-		}
-		if opened != nil && d.files != opened {
-			t.Error("it began anew")
-		}
-		opened = d.files
 	}
 }
 
