@@ -17,7 +17,8 @@ const head = "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"
 func TestConfigDefaultsValidate(t *testing.T) {
 	t.Parallel()
 	_, defaults, _ := call(t, "config", "defaults")
-	if code, stdout, stderr := callWith(t, strings.NewReader(defaults), "config", "validate", "-"); code != exitFine || stdout != "-: valid\n" || stderr != "" {
+	code, stdout, stderr := callWith(t, strings.NewReader(defaults), "config", "validate", "-")
+	if code != exitFine || stdout != "-: valid\n" || stderr != "" {
 		t.Errorf("code %d, %s%s:\n%s", code, stdout, stderr, defaults)
 	}
 }

@@ -42,7 +42,8 @@ type doctorAPI struct {
 func newDoctorAPI(t *testing.T) *doctorAPI {
 	t.Helper()
 	a := &doctorAPI{
-		memory: "25165824Ki", account: "system:serviceaccount:evictd:evictd", claim: []string{"node-1"}, kubeletStatus: http.StatusOK, status: map[string]int{},
+		memory: "25165824Ki", account: "system:serviceaccount:evictd:evictd", claim: []string{"node-1"},
+		kubeletStatus: http.StatusOK, status: map[string]int{},
 		policies: []string{"evictd-evicts-on-own-node", "evictd-on-own-node", "evictd-taints-own-node", "evictd-events-of-own-node"},
 	}
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(a.summary))
@@ -126,7 +127,8 @@ func (a *doctorAPI) answer(r *http.Request) (any, *apierrors.StatusError) {
 		}
 		return object{"items": []object{{"metadata": object{"namespace": "shop", "name": "theirs", "uid": "u"}}}}, nil
 	case path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
-		return object{"status": object{"userInfo": object{"username": a.account, "extra": object{"authentication.kubernetes.io/node-name": a.claim}}}}, nil
+		extra := object{"authentication.kubernetes.io/node-name": a.claim}
+		return object{"status": object{"userInfo": object{"username": a.account, "extra": extra}}}, nil
 	case strings.HasSuffix(path, "/selfsubjectaccessreviews"):
 		return a.review(r), nil
 	case strings.HasSuffix(path, "/pods/theirs/eviction"):
@@ -155,7 +157,8 @@ func (a *doctorAPI) denied(policy string) *apierrors.StatusError {
 
 func (a *doctorAPI) review(r *http.Request) any {
 	review := &authorizationv1.SelfSubjectAccessReview{}
-	if err := json.NewDecoder(r.Body).Decode(review); err != nil || review.APIVersion != "authorization.k8s.io/v1" || review.Kind != "SelfSubjectAccessReview" {
+	err := json.NewDecoder(r.Body).Decode(review)
+	if err != nil || review.APIVersion != "authorization.k8s.io/v1" || review.Kind != "SelfSubjectAccessReview" {
 		return fmt.Sprintf("%+v, %v", review, err)
 	}
 	right := review.Spec.ResourceAttributes
@@ -172,7 +175,8 @@ func (a *doctorAPI) node() any {
 	return object{
 		"apiVersion": "v1", "kind": "Node", "metadata": object{"name": "node-1"},
 		"status": object{
-			"capacity": object{"memory": a.memory}, "images": a.images, "addresses": []object{{"type": "InternalIP", "address": address}},
+			"capacity": object{"memory": a.memory}, "images": a.images,
+			"addresses":       []object{{"type": "InternalIP", "address": address}},
 			"daemonEndpoints": object{"kubeletEndpoint": object{"Port": json.RawMessage(port)}},
 		},
 	}

@@ -148,8 +148,8 @@ func TestDoctorOfAWorkingNode(t *testing.T) {
 	}
 }
 
-// Each fault alone gives the lines of its section in testdata/doctor.txt that are not ok, what is not checked then, and the exit
-// code. All other lines stay ok, but for the wake-ups, which depend on the machine. What cannot be tried is unknown.
+// Each fault alone gives the lines of its section in testdata/doctor.txt that are not ok, what is not checked then, and
+// the exit code. All other lines stay ok, but for the wake-ups, which depend on the machine. What cannot be tried is unknown.
 func TestDoctorOfABrokenNode(t *testing.T) {
 	t.Parallel()
 	const pod = "sys/fs/cgroup/kubepods.slice/kubepods-pod1.slice"
@@ -247,15 +247,16 @@ func (p *patient) diagnosis() []string {
 			said = append(said, name+" is not checked")
 		}
 	}
-	places := strings.NewReplacer(filepath.Dir(p.config)+"/evictd.yaml", "$CONFIG", p.api.url, "$API", p.api.kubelet, "$KUBELET", p.root, "$ROOT")
+	config := filepath.Dir(p.config) + "/evictd.yaml" // found nowhere where there is none
+	places := strings.NewReplacer(config, "$CONFIG", p.api.url, "$API", p.api.kubelet, "$KUBELET", p.root, "$ROOT")
 	for i := range said {
 		said[i] = places.Replace(said[i])
 	}
 	return said
 }
 
-// The table has a line for each check, and what follows and what to do below one that is not ok. Texts are wrapped at 120
-// columns, below where they begin.
+// The table has a line for each check, and what follows and what to do below one that is not ok. Texts are wrapped
+// at 120 columns, below where they begin.
 func TestDoctorsTable(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer

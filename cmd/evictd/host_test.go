@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,8 +81,8 @@ func TestReadyOnlyWhereThePodsAre(t *testing.T) {
 	}
 }
 
-// TestPolicyKnowsTheKubelet: the policy has the kubelet's configuration, of which the soft thresholds are no hard ones. Where that
-// is not known it has the kubelet's defaults for images, and no thresholds.
+// TestPolicyKnowsTheKubelet: the policy has the kubelet's configuration, of which the soft thresholds are no hard ones.
+// Where that is not known it has the kubelet's defaults for images, and no thresholds.
 func TestPolicyKnowsTheKubelet(t *testing.T) {
 	t.Parallel()
 	root := kernelfiletest.Tree{
@@ -93,11 +94,17 @@ func TestPolicyKnowsTheKubelet(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy := (&daemon{flags: &runFlags{hostRoot: root}}).policyOf(config.Default())
-	if hard := policy.KubeletHard; !reflect.DeepEqual(policy.Kubelet, *read) || len(hard) != 2 || hard[0].Signal != pressure.MemoryAvailable || hard[1].Signal != pressure.AllocatableMemoryAvailable {
+	var hard []pressure.Signal
+	for _, threshold := range policy.KubeletHard {
+		hard = append(hard, threshold.Signal)
+	}
+	want := []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable}
+	if !reflect.DeepEqual(policy.Kubelet, *read) || !slices.Equal(hard, want) {
 		t.Errorf("%+v", policy)
 	}
 	policy = (&daemon{flags: &runFlags{hostRoot: t.TempDir()}}).policyOf(config.Default())
-	if policy.KubeletHard != nil || len(policy.Kubelet.Thresholds) != 6 || !reflect.DeepEqual(policy.Kubelet, *kubeletconfig.Default()) {
+	kubelet := policy.Kubelet
+	if policy.KubeletHard != nil || len(kubelet.Thresholds) != 6 || !reflect.DeepEqual(kubelet, *kubeletconfig.Default()) {
 		t.Errorf("of an unknown kubelet: %+v", policy)
 	}
 }

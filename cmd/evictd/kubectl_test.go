@@ -45,9 +45,10 @@ shift
 exec "$@"
 `
 
-// TestPlugin: what each call of testdata/plugin.txt answers, by the script of `kubectl evictd` before a cluster of five nodes, of
-// which four have an agent that runs. Scripts in place of kubectl and timeout answer. A line for each agent, by node, is of
-// those that answer, and one sentence is about each other one; the other commands run in the pod of the node's agent.
+// TestPlugin: what each call of testdata/plugin.txt answers, by the script of `kubectl evictd` before a cluster of five
+// nodes, of which four have an agent that runs. Scripts in place of kubectl and timeout answer. A line for each agent, by
+// node, is of those that answer, and one sentence is about each other one; the other commands run in the pod of the
+// node's agent.
 func TestPlugin(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("../../deploy/krew/kubectl-evictd")

@@ -30,8 +30,8 @@ func nodeWithFiles(t *testing.T) (root string, pods []*nodepods.Pod) {
 	}
 }
 
-// TestDiskSourceFollowsTheConfiguration: an edit of disk.source and of its limits takes effect without a restart, and nothing
-// else begins the measurement anew. A running container has a layer and logs, which are unknown where there are none.
+// TestDiskSourceFollowsTheConfiguration: an edit of disk.source and of its limits takes effect without a restart, and
+// nothing else begins the measurement anew. A running container has a layer and logs, which are unknown where there are none.
 func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)

@@ -183,8 +183,8 @@ func patience(t *testing.T) context.Context {
 	return ctx
 }
 
-// Without an API server evictd starts: its first line says by which thresholds it acts, and how far the node is from them.
-// SIGTERM ends it without an error, and the container's state is written to the directory.
+// Without an API server evictd starts: its first line says by which thresholds it acts, and how far the node is from
+// them. SIGTERM ends it without an error, and the container's state is written to the directory.
 func TestRunFromItsStartToItsEnd(t *testing.T) {
 	t.Parallel()
 	flags := flagsFor(t, machine(t), refusing())
@@ -194,7 +194,8 @@ func TestRunFromItsStartToItsEnd(t *testing.T) {
 	r.await("started")
 	r.await(record.FailedWatch)
 	r.await("the node cannot be read; trying again")
-	const want = `"thresholds":["memory.available<5% (hard)"],"signals":[{"name":"memory.available","state":"Known","available":23622320128,`
+	const want = `"thresholds":["memory.available<5% (hard)"],` +
+		`"signals":[{"name":"memory.available","state":"Known","available":23622320128,`
 	if !strings.Contains(r.log.String(), want) {
 		t.Errorf("the log lacks %s:\n%s", want, r.log)
 	}

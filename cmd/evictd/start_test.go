@@ -59,7 +59,9 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	}
 	e.stop()
 	e.ends(exitFine)
-	refused := slices.DeleteFunc(api.wrote(), func(wrote string) bool { return !strings.Contains(wrote, `"reason":"ConfigurationRefused"`) })
+	refused := slices.DeleteFunc(api.wrote(), func(wrote string) bool {
+		return !strings.Contains(wrote, `"reason":"ConfigurationRefused"`)
+	})
 	if len(refused) != 2 || !strings.Contains(refused[0], `"kind":"Node"`) {
 		t.Errorf("Events %v", api.wrote())
 	}
@@ -73,7 +75,8 @@ func TestDocumentIsServedToTheNodeAlone(t *testing.T) {
 	}
 	const pages, document, forAll = "The pages:\n", "/debug/status\n", "/livez\n/metrics\n/readyz\n"
 	for debug, want := range map[string][]string{
-		"0": {pages + forAll}, "127.0.0.2:0": {pages + forAll, pages + document}, "127.0.0.1:0": {pages + document + forAll}, // as --http-bind-address
+		"0": {pages + forAll}, "127.0.0.2:0": {pages + forAll, pages + document},
+		"127.0.0.1:0": {pages + document + forAll}, // as --http-bind-address
 	} {
 		flags := flagsFor(t, machine(t), refusing())
 		flags.debug = debug

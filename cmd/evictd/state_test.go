@@ -31,7 +31,9 @@ func TestStateDirectoryAtTheStart(t *testing.T) {
 			t.Parallel()
 			log, flags := newJournal(), flagsFor(t, machine(t), refusing())
 			flags.stateDir = t.TempDir()
-			for path, text := range map[string]string{filepath.Join(flags.hostRoot, bootIDFile): test.boot, filepath.Join(flags.stateDir, state.FileName): test.file} {
+			for path, text := range map[string]string{
+				filepath.Join(flags.hostRoot, bootIDFile): test.boot, filepath.Join(flags.stateDir, state.FileName): test.file,
+			} {
 				if text != "" {
 					kernelfiletest.Put(t, path, text)
 				}

@@ -46,9 +46,9 @@ func answered(code int, stdout, stderr string) []string {
 	return said
 }
 
-// TestCalls: what each call of testdata/calls.txt answers. A section is a command line, behind the variables that are set for
-// it, with "" for an empty argument; what follows is the content of $FILE, and the standard input. A wrong call ends with
-// exit code 2 and says what is wrong.
+// TestCalls: what each call of testdata/calls.txt answers. A section is a command line, behind the variables that are
+// set for it, with "" for an empty argument; what follows is the content of $FILE, and the standard input. A wrong call
+// ends with exit code 2 and says what is wrong.
 func TestCalls(t *testing.T) {
 	noProc := machine(t, "proc")
 	golden.Sections(t, "testdata/calls.txt", *update, "go test ./cmd/evictd -update", func(name, content string) (said []string) {
