@@ -53,7 +53,6 @@ type settings struct {
 	prestopFile  string
 	logFile      string
 	serve        string
-	heartbeat    string
 	forks        int
 }
 
@@ -89,7 +88,6 @@ func parse() (chosen settings) {
 	flags.IntVar(&chosen.spins, "spins", 0, "number of threads that use a CPU each, all the time")
 	flags.IntVar(&chosen.forks, "forks", 0, "number of processes to start, each of which waits; a failed start is tried again and again")
 	flags.StringVar(&chosen.serve, "serve", "", "address to answer HTTP requests at, such as 127.0.0.1:8080; workloads that serve one address share its connections")
-	flags.StringVar(&chosen.heartbeat, "heartbeat", "", "file to append the time to, in nanoseconds, every 100 ms")
 	flags.DurationVar(&chosen.prestopSleep, "prestop-sleep", 0, "only sleep that long, as a preStop hook")
 	flags.StringVar(&chosen.prestopFile, "prestop-file", "", "only wait for that file, as a preStop hook")
 	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output; $NAME in it is that variable")
@@ -112,15 +110,9 @@ func run(chosen settings, log journal) error {
 	if err := log.note("start"); err != nil {
 		return err
 	}
-	const tasks = 3
-	worked := make(chan error, tasks)
-	for _, task := range []func() error{
-		func() error { return work(chosen, log) },
-		func() error { return serve(chosen.serve) },
-		func() error { return beat(chosen.heartbeat) },
-	} {
-		go func() { worked <- task() }()
-	}
+	worked := make(chan error)
+	go func() { worked <- work(chosen, log) }()
+	go func() { worked <- serve(chosen.serve) }()
 	for {
 		select {
 		case err := <-worked:

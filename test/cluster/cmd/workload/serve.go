@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -54,25 +52,6 @@ func answer(connection net.Conn) {
 		if lines.Text() == "" { // the end of the headers
 			_, _ = io.WriteString(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 			return
-		}
-	}
-}
-
-// beat appends the time to the file every 100 ms until the process ends: the largest
-// difference between two lines is the longest time in which a pod of this node did not run.
-func beat(name string) error {
-	if name == "" {
-		return nil
-	}
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // a test reads it as another user
-	if err != nil {
-		return fmt.Errorf("opening the heartbeat's file: %w", err)
-	}
-	const every = 100 * time.Millisecond
-	for next := now(); ; next = next.Add(every) {
-		sleep(next.Sub(now()))
-		if _, err := file.WriteString(strconv.FormatInt(now().UnixNano(), 10) + "\n"); err != nil {
-			return errors.Join(fmt.Errorf("writing the heartbeat: %w", err), file.Close())
 		}
 	}
 }

@@ -132,11 +132,7 @@ func writeFile(name string, length int64, random uint64) (_ uint64, err error) {
 	if err != nil {
 		return random, err
 	}
-	defer func() {
-		if closed := file.Close(); err == nil {
-			err = closed
-		}
-	}()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	if length == 0 {
 		return random, nil
 	}
@@ -169,7 +165,11 @@ func keepCached(name string, total size, cached func() error) (err error) {
 	}
 	chunk := make([]byte, chunkSize)
 	for times := 1; ; times++ {
-		if err := readAll(file, chunk); err != nil {
+		_, err := file.Seek(0, io.SeekStart)
+		for err == nil {
+			_, err = file.Read(chunk)
+		}
+		if !errors.Is(err, io.EOF) {
 			return fmt.Errorf("reading the file to be cached: %w", err)
 		}
 		if times == untilActive {
@@ -179,22 +179,6 @@ func keepCached(name string, total size, cached func() error) (err error) {
 		}
 		if times >= untilActive {
 			sleep(rest)
-		}
-	}
-}
-
-// readAll reads a file from start to end.
-func readAll(file *os.File, chunk []byte) error {
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	for {
-		_, err := file.Read(chunk)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
 		}
 	}
 }
