@@ -59,18 +59,18 @@ type bench struct {
 	lines    map[agent]int64
 	count    int // allocators so far
 	results  []result
-	// readings have the kubelet's memory.available.
-	readings *memory.Readings
-	repeated int // runs that were disturbed and repeated
+	// workingSet reads the kubelet's memory.available.
+	workingSet func() (int64, error)
+	repeated   int // runs that were disturbed and repeated
 }
 
 func (b *bench) up(ctx context.Context) error {
 	const idleValue = 1000
 	var err error
-	if b.readings, err = memory.Open(); err != nil {
+	if b.workingSet, err = memory.WorkingSet(); err != nil {
 		return err
 	}
-	available, err := b.readings.WorkingSet()
+	available, err := b.workingSet()
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (b *bench) arm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kubelets, err := b.readings.WorkingSet()
+	kubelets, err := b.workingSet()
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (b *bench) sample(ctx context.Context, a agent) ([]moment, error) {
 		kernel, err := memory.Kernel()
 		available := kernel
 		if a == byKubelet && err == nil {
-			available, err = b.readings.WorkingSet()
+			available, err = b.workingSet()
 		}
 		moments = append(moments, moment{before: now, available: available, kernel: kernel})
 		return err

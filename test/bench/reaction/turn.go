@@ -179,7 +179,7 @@ func (b *bench) place(ctx context.Context, a agent, distance int64) error {
 
 func (b *bench) available(a agent) (int64, error) {
 	if a == byKubelet {
-		return b.readings.WorkingSet()
+		return b.workingSet()
 	}
 	return memory.Kernel()
 }

@@ -15,21 +15,6 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// Readings are the figures of the node's memory. One reading takes microseconds.
-type Readings struct{ kubelets *pressure.Node }
-
-// Open opens them.
-func Open() (*Readings, error) {
-	kubelets, err := pressure.Open(pressure.Options{MemoryAvailable: pressure.WorkingSet, Signals: []pressure.Signal{pressure.MemoryAvailable}})
-	if err != nil {
-		return nil, fmt.Errorf("opening the node's memory: %w", err)
-	}
-	return &Readings{kubelets}, nil
-}
-
-// Close closes the files.
-func (r *Readings) Close() { _ = r.kubelets.Close() } // only read
-
 // Kernel returns the figure of evictd's threshold, in bytes: MemAvailable and what is free on the
 // kernel's per-CPU lists beyond what these always keep, which evictd adds near a threshold.
 func Kernel() (int64, error) {
@@ -39,15 +24,22 @@ func Kernel() (int64, error) {
 	return available + pages*int64(os.Getpagesize()), errors.Join(err, unread, unknown)
 }
 
-// WorkingSet returns the kubelet's memory.available, in bytes: MemTotal less huge pages and
-// less the root cgroup's usage without its inactive file pages (cAdvisor's working set).
-func (r *Readings) WorkingSet() (int64, error) {
-	sample := r.kubelets.Sample(time.Now())
-	seen := sample.Of(pressure.MemoryAvailable)
-	if seen.State != pressure.Known {
-		return 0, fmt.Errorf("reading the node's memory as the kubelet does: %w", seen.Err)
+// WorkingSet returns what reads the kubelet's memory.available, in bytes: MemTotal less huge pages and
+// less the root cgroup's usage without its inactive file pages (cAdvisor's working set). One reading
+// takes microseconds: the files stay open.
+func WorkingSet() (read func() (int64, error), err error) {
+	kubelets, err := pressure.Open(pressure.Options{MemoryAvailable: pressure.WorkingSet, Signals: []pressure.Signal{pressure.MemoryAvailable}})
+	if err != nil {
+		return nil, fmt.Errorf("opening the node's memory: %w", err)
 	}
-	return seen.Available, nil
+	return func() (int64, error) {
+		sample := kubelets.Sample(time.Now())
+		seen := sample.Of(pressure.MemoryAvailable)
+		if seen.State != pressure.Known {
+			return 0, fmt.Errorf("reading the node's memory as the kubelet does: %w", seen.Err)
+		}
+		return seen.Available, nil
+	}, nil
 }
 
 // Ballast is memory of this program in place of other use of the node: with it the node is
