@@ -498,13 +498,6 @@ func (s *scene) component(name string) string {
 // withPatch changes evictd's DaemonSet for one test.
 func (s *scene) withPatch(patch string) {
 	s.Helper()
-	rolled := func(ctx context.Context, verb ...string) {
-		s.Helper()
-		_, err := live.Kubectl(ctx, append([]string{"-n", node.Namespace}, verb...)...)
-		s.must(err)
-		_, err = live.Kubectl(ctx, "-n", node.Namespace, "rollout", "status", "ds/evictd", "--timeout="+eventually.Limit().String())
-		s.must(err)
-	}
-	rolled(s.Context(), "patch", "ds/evictd", "--patch", patch)
-	s.Cleanup(func() { rolled(context.Background(), "rollout", "undo", "ds/evictd") })
+	s.must(live.Change(s.Context(), "patch", "ds/evictd", "--patch", patch))
+	eventually.Undo(s, func(ctx context.Context) { s.must(live.Change(ctx, "rollout", "undo", "ds/evictd")) })
 }

@@ -152,7 +152,7 @@ func (b *bench) arm(ctx context.Context, arm string, policy node.Policy) error {
 	if arm == byNodeArm {
 		policy.Extra += "disk: {source: node}\n"
 		patch := filepath.Join(filepath.Dir(b.Node.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
-		if err := b.Node.Patch(ctx, "--patch-file", patch); err != nil {
+		if err := b.Node.Change(ctx, "patch", "ds/evictd", "--patch-file", patch); err != nil {
 			return err
 		}
 	}

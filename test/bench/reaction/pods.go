@@ -73,7 +73,7 @@ func (b *bench) share(ctx context.Context, request string) error {
 		return nil
 	}
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"evictd","resources":{"requests":{"cpu":%q},"limits":{"cpu":null}}}]}}}}`, request)
-	if err := b.Node.Patch(ctx, "--patch", patch); err != nil {
+	if err := b.Node.Change(ctx, "patch", "ds/evictd", "--patch", patch); err != nil {
 		return err
 	}
 	b.Say("evictd has a CPU request of %s and no limit; %d pods with requests of %s use all CPUs.", request, runtime.NumCPU(), busyRequest)

@@ -163,9 +163,9 @@ func (n *Node) Deploy(ctx context.Context) error {
 	return n.rollOut(ctx)
 }
 
-// Patch changes evictd's DaemonSet as kubectl patch does with these flags, and waits until the new evictd is ready.
-func (n *Node) Patch(ctx context.Context, flags ...string) error {
-	if _, err := n.Kubectl(ctx, append([]string{"-n", Namespace, "patch", "ds/evictd"}, flags...)...); err != nil {
+// Change changes evictd's DaemonSet by a command of kubectl, and waits until the new evictd is ready.
+func (n *Node) Change(ctx context.Context, command ...string) error {
+	if _, err := n.Kubectl(ctx, append([]string{"-n", Namespace}, command...)...); err != nil {
 		return err
 	}
 	return n.rollOut(ctx)
