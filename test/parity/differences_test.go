@@ -14,7 +14,7 @@ import (
 func pressed(pods ...Pod) *State {
 	return &State{
 		Thresholds: Thresholds{Hard: map[string]string{}, Transition: time.Minute},
-		Layout:     OneFS, Protect: Protect{PriorityAtLeast: 2000000000}, Pods: pods,
+		Layout:     OneFS, Protect: unprotected(), Pods: pods,
 		Readings: []Reading{reading(time.Second)},
 	}
 }
@@ -75,11 +75,11 @@ func TestDifferencesInTheOrder(t *testing.T) {
 		},
 		ProtectedNamespace: {
 			pods:   odd(200, func(p *Pod) { p.Namespace = "kube-system" }),
-			change: func(s *State) { s.Protect.Namespace = "kube-system" }, evictd: "calm", kubelet: "odd",
+			change: func(s *State) { s.Protect.Namespaces = []string{"kube-system"} }, evictd: "calm", kubelet: "odd",
 		},
 		ProtectedSelector: {
 			pods:   odd(200, func(p *Pod) { p.Label = map[string]string{"keep": "me"} }),
-			change: func(s *State) { s.Protect.Label = "keep=me" }, evictd: "calm", kubelet: "odd",
+			change: func(s *State) { s.Protect.PodSelector.MatchLabels = map[string]string{"keep": "me"} }, evictd: "calm", kubelet: "odd",
 		},
 		EvictdItself: {
 			pods:   odd(200, func(*Pod) {}),

@@ -2,6 +2,7 @@ package parity
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -31,10 +32,8 @@ func newNode(state *State) (*node, error) {
 		return nil, fmt.Errorf("the thresholds are at fault: %+v", state.Thresholds)
 	}
 	n := &node{state: state, thresholds: thresholds, definition: c.MemoryAvailable, rules: c.Rules()}
-	asked := [pressure.SignalCount]bool{}
 	for _, t := range thresholds {
-		if !asked[t.Signal] {
-			asked[t.Signal] = true
+		if !slices.Contains(n.signals, t.Signal) {
 			n.signals = append(n.signals, t.Signal)
 		}
 	}

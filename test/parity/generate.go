@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -144,8 +145,8 @@ func (g *generator) amounts(signal pressure.Signal) (low, high string) {
 	return low, g.pick("1Gi", "1.3Gi", "3e9", "5G", strconv.FormatInt(1<<30+n, 10))
 }
 
-func (g *generator) protect() Protect {
-	p := Protect{PriorityAtLeast: 2000000000}
+func (g *generator) protect() config.Protect {
+	p := unprotected()
 	if g.odd == 0 {
 		return p
 	}
@@ -154,10 +155,10 @@ func (g *generator) protect() Protect {
 		p.PriorityAtLeast = 1000
 	}
 	if g.chance(20) {
-		p.Namespace = "kube-system"
+		p.Namespaces = []string{"kube-system"}
 	}
 	if g.chance(20) {
-		p.Label = "keep=me"
+		p.PodSelector.MatchLabels = map[string]string{"keep": "me"}
 	}
 	return p
 }

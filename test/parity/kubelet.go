@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+	"k8s.io/kubernetes/pkg/kubelet/server/stats"
 	kubelettypes "k8s.io/kubernetes/pkg/kubelet/types"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -45,11 +47,16 @@ const softGrace = 600
 // but its goroutine can be ended in a callback: [oracle.activePods] does so when the
 // readings have ended.
 type oracle struct {
+	// Of the two interfaces the manager uses what is defined below; it receives a pod's eviction as an
+	// Event, which kill sees too.
+	stats.SummaryProvider
+	record.FakeRecorder
+
 	state   *State
 	pods    []*corev1.Pod // as in the kubelet; nil for a node without pods
-	stats   []statsapi.PodStats
+	usage   []statsapi.PodStats
 	manager eviction.Manager
-	clock   *readingClock
+	clock   readingClock
 	at      int // the reading of this cycle; -1 before the first
 	ranked  []*corev1.Pod
 	cycles  []Cycle
@@ -59,14 +66,14 @@ type oracle struct {
 // kubelet returns what the kubelet does at each reading. Without pods it returns only what
 // it would reclaim.
 func kubelet(ctx context.Context, state *State, thresholds []evictionapi.Threshold, pods []Pod) []Cycle {
-	o := &oracle{state: state, at: -1, ended: make(chan struct{}), clock: newReadingClock()}
+	o := &oracle{state: state, at: -1, ended: make(chan struct{}), clock: readingClock{clocktesting.NewFakeClock(start())}}
 	for i := range pods {
 		if !pods[i].active() {
 			continue
 		}
 		o.pods = append(o.pods, pods[i].kubelet())
 		if stats := pods[i].stats(); stats != nil {
-			o.stats = append(o.stats, *stats)
+			o.usage = append(o.usage, *stats)
 		}
 	}
 	o.manager, _ = eviction.NewManager(o, eviction.Config{
@@ -87,7 +94,7 @@ func (o *oracle) activePods() []*corev1.Pod {
 		close(o.ended)
 		runtime.Goexit()
 	}
-	o.clock.now = o.clock.now.Add(o.state.Readings[o.at].After)
+	o.clock.Step(o.state.Readings[o.at].After)
 	o.cycles = append(o.cycles, Cycle{})
 	// The manager sorts the slice in place.
 	o.ranked = append([]*corev1.Pod(nil), o.pods...)
@@ -119,12 +126,7 @@ func (o *oracle) kill(pod *corev1.Pod, _ bool, grace *int64, change func(*corev1
 
 // Get returns the Summary of this cycle's reading.
 func (o *oracle) Get(context.Context, bool) (*statsapi.Summary, error) {
-	return o.state.summary(o.at, o.clock.now, o.stats), nil
-}
-
-// GetCPUAndMemoryStats is never called by the manager.
-func (o *oracle) GetCPUAndMemoryStats(context.Context) (*statsapi.Summary, error) {
-	return nil, fmt.Errorf("asking for CPU and memory only: not part of this test")
+	return o.state.summary(o.at, o.clock.Now(), o.usage), nil
 }
 
 // HasDedicatedImageFs reports whether images have their own filesystem.
@@ -144,18 +146,11 @@ func (o *oracle) DeleteUnusedImages(context.Context) error { return nil }
 // DeleteAllUnusedContainers finds none.
 func (o *oracle) DeleteAllUnusedContainers(context.Context) error { return nil }
 
-// Event is never called by the manager.
-func (o *oracle) Event(apiruntime.Object, string, string, string) {}
-
 // Eventf receives the resource that the manager tries to reclaim.
 func (o *oracle) Eventf(_ apiruntime.Object, _, reason, _ string, values ...any) {
 	if reason == "EvictionThresholdMet" {
 		o.cycles[o.at].Reclaims = fmt.Sprint(values...)
 	}
-}
-
-// AnnotatedEventf receives a pod's eviction, which kill sees too.
-func (o *oracle) AnnotatedEventf(apiruntime.Object, map[string]string, string, string, string, ...any) {
 }
 
 // critical reports whether the kubelet would skip the pod.
@@ -224,35 +219,13 @@ func storing(fs *statsapi.FsStats, used uint64) *statsapi.FsStats {
 }
 
 // readingClock returns the time of the reading. After an eviction the manager polls with a
-// ticker until the pod is gone; this one ticks at once, so that nothing waits.
-type readingClock struct {
-	*clocktesting.FakeClock
-
-	now time.Time
-}
-
-func newReadingClock() *readingClock {
-	return &readingClock{FakeClock: clocktesting.NewFakeClock(start()), now: start()}
-}
-
-// Now returns the time of the reading.
-func (c *readingClock) Now() time.Time { return c.now }
-
-// Since returns the time that has passed.
-func (c *readingClock) Since(then time.Time) time.Duration { return c.now.Sub(then) }
+// ticker until the pod is gone; this one has ticked at once, so that nothing waits.
+type readingClock struct{ *clocktesting.FakeClock }
 
 // NewTicker returns one that has ticked.
-func (c *readingClock) NewTicker(time.Duration) clock.Ticker {
-	ticks := make(chan time.Time, 1)
-	ticks <- c.now
-	return ticked(ticks)
+func (c readingClock) NewTicker(d time.Duration) clock.Ticker {
+	ahead := clocktesting.NewFakeClock(c.Now())
+	ticker := ahead.NewTicker(d)
+	ahead.Step(d)
+	return ticker
 }
-
-// ticked is a ticker that has ticked once.
-type ticked chan time.Time
-
-// C returns the channel that holds the tick.
-func (t ticked) C() <-chan time.Time { return t }
-
-// Stop does nothing: there is nothing to stop.
-func (t ticked) Stop() {}

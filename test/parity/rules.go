@@ -31,8 +31,8 @@ func (s *State) reasons(p *Pod, signal pressure.Signal) map[rank.Protection]Diff
 	add(s.Protect.BarePods && p.Kind == Bare, rank.ProtectedNoController, BarePod)
 	// From 2000000000 on it is not the administrator's choice.
 	add(!p.critical() && p.priority() >= s.Protect.PriorityAtLeast, rank.ProtectedPriority, ProtectedPriority)
-	add(s.Protect.Namespace != "" && p.Namespace == s.Protect.Namespace, rank.ProtectedNamespace, ProtectedNamespace)
-	add(s.Protect.Label != "" && p.Label["keep"] == "me", rank.ProtectedPodSelector, ProtectedSelector)
+	add(slices.Contains(s.Protect.Namespaces, p.Namespace), rank.ProtectedNamespace, ProtectedNamespace)
+	add(s.Protect.PodSelector.MatchLabels != nil && p.Label["keep"] == "me", rank.ProtectedPodSelector, ProtectedSelector)
 	add(p.Unsampled, rank.ProtectedNoUsageSample, NoSample)
 	add(!p.Unsampled && !s.measured(p, signal), rank.ProtectedNoUsageSample, MissingFigure)
 	return reasons

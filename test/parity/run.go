@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,18 +99,9 @@ func (r *Result) String() string {
 // Explain returns the smallest state that failed as text, with its differences. What is long is cut: the seed gives
 // it again.
 func (r *Result) Explain() (string, error) {
-	const most, faults = 300, 10
 	written, err := json.MarshalIndent(r.Smallest, "", "  ")
 	if err != nil {
 		return "", fmt.Errorf("writing a state: %w", err)
 	}
-	lines := append(first(strings.Split(string(written), "\n"), most), first(r.Faults, faults)...)
-	return strings.Join(lines, "\n"), nil
-}
-
-func first(lines []string, most int) []string {
-	if len(lines) <= most {
-		return lines
-	}
-	return append(slices.Clone(lines[:most]), fmt.Sprintf("… and %d more", len(lines)-most))
+	return fmt.Sprintf("%.10000s\n%.5000s", written, strings.Join(r.Faults, "\n")), nil
 }

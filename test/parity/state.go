@@ -2,7 +2,6 @@ package parity
 
 import (
 	"maps"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,9 +33,9 @@ type State struct {
 	Thresholds Thresholds `json:"thresholds"`
 	Layout     Layout     `json:"layout"`
 	// Protect are evictd's configured protections; Self is the name of evictd's own pod.
-	Protect Protect `json:"protect"`
-	Self    string  `json:"self,omitempty"`
-	Pods    []Pod   `json:"pods"`
+	Protect config.Protect `json:"protect"`
+	Self    string         `json:"self,omitempty"`
+	Pods    []Pod          `json:"pods"`
 	// Readings are the readings of the node, in order.
 	Readings []Reading `json:"readings"`
 	// KubeletMemory says that evictd's thresholds on memory.available are thresholds on
@@ -54,13 +53,11 @@ type Thresholds struct {
 	Transition time.Duration `json:"transition"`
 }
 
-// Protect is the part of evictd's configuration that the kubelet does not have.
-type Protect struct {
-	DaemonSets      bool   `json:"daemonSets,omitempty"`
-	BarePods        bool   `json:"barePods,omitempty"`
-	PriorityAtLeast int32  `json:"priorityAtLeast,omitempty"`
-	Namespace       string `json:"namespace,omitempty"`
-	Label           string `json:"label,omitempty"`
+// unprotected is evictd's default without the protections that the kubelet does not have and a state may.
+func unprotected() config.Protect {
+	p := config.Default().Protect
+	p.DaemonSets, p.BarePods, p.Namespaces = false, false, nil
+	return p
 }
 
 // Reading is one reading of the node.
@@ -91,15 +88,7 @@ func (s *State) configuration() *config.EvictdConfiguration {
 		}
 		c.EvictionSoftGracePeriod = onKubeletMemory(c.EvictionSoftGracePeriod)
 	}
-	c.Protect.DaemonSets, c.Protect.BarePods = s.Protect.DaemonSets, s.Protect.BarePods
-	c.Protect.PriorityAtLeast = s.Protect.PriorityAtLeast
-	c.Protect.Namespaces = nil
-	if s.Protect.Namespace != "" {
-		c.Protect.Namespaces = []string{s.Protect.Namespace}
-	}
-	if key, value, found := strings.Cut(s.Protect.Label, "="); found {
-		c.Protect.PodSelector.MatchLabels = map[string]string{key: value}
-	}
+	c.Protect = s.Protect
 	return c
 }
 
