@@ -32,9 +32,13 @@ func render(source []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading defaults: %w", err)
 	}
 	page, err := template.New("page").Option("missingkey=error").Funcs(template.FuncMap{
-		"about": func(name string) (string, error) { return about(structs, name) },
+		"about": func(name string) string { return structs[name].about },
 		"table": func(name, block string) (string, error) {
-			return table(structs, name, within(values, block))
+			defaults, _ := values[block].(map[string]any) // "-" is a type without defaults
+			if block == "" {
+				defaults = values
+			}
+			return table(structs, name, defaults)
 		},
 		"faults": faults,
 	}).Parse(prose)
@@ -46,15 +50,6 @@ func render(source []byte) ([]byte, error) {
 		return nil, fmt.Errorf("writing page: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-// about returns what the comment of a type says.
-func about(structs map[string]structure, name string) (string, error) {
-	s, found := structs[name]
-	if !found {
-		return "", fmt.Errorf("no type %s", name)
-	}
-	return s.about, nil
 }
 
 // table returns the fields of a type as a Markdown table. Defaults holds the
@@ -71,9 +66,6 @@ func table(structs map[string]structure, name string, defaults map[string]any) (
 		b.WriteString("| Field | Type | Default | Meaning |\n|---|---|---|---|\n")
 	}
 	for _, f := range s.fields {
-		if f.about == "" {
-			return "", fmt.Errorf("%s.%s has no comment", name, f.name)
-		}
 		fmt.Fprintf(&b, "| `%s` | %s |", f.name, f.kind)
 		meaning := f.about
 		if defaults != nil {
@@ -93,19 +85,6 @@ func withoutDefault(about, value string) string {
 		about = strings.TrimSuffix(about, " Unset means "+written+".")
 	}
 	return about
-}
-
-// within returns the block of the defaults with that name: the whole for "", nil
-// for "-", which is a type without defaults.
-func within(values map[string]any, block string) map[string]any {
-	if block == "" {
-		return values
-	}
-	inner, found := values[block].(map[string]any)
-	if !found {
-		return nil
-	}
-	return inner
 }
 
 // shown returns a default value on one line.
