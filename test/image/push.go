@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 
@@ -37,12 +36,6 @@ func push(ctx context.Context, dir, ref string) (name.Digest, error) {
 // explain makes one sentence of an error of the connection: go-containerregistry reports each
 // protocol that it tried, with the addresses of its requests.
 func explain(err error) error {
-	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		return fmt.Errorf("the registry cannot be reached: %w", failed)
-	}
-	if failed, ok := errors.AsType[*net.DNSError](err); ok {
-		return fmt.Errorf("the registry cannot be reached: %w", failed)
-	}
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("the registry cannot be reached: %w", failed.Err)
 	}
