@@ -92,7 +92,7 @@ func (c *Cluster) writeIdentities() error {
 
 func (c *Cluster) etcd() *component {
 	client, peer := c.url("http", etcdPort), c.url("http", etcdPeerPort)
-	return &component{name: "etcd", probe: c.answers(client + "/health"), arguments: []string{
+	return &component{name: "etcd", probe: c.answers(client, "/health"), arguments: []string{
 		"--name=evictd", "--data-dir=" + c.path("etcd"),
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=evictd=" + peer,
@@ -107,7 +107,7 @@ func (c *Cluster) apiserver(options Options) (*component, error) {
 		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
 	pki := func(name string) string { return c.path("pki", name) }
-	return &component{name: "kube-apiserver", probe: c.answers(c.server() + "/readyz"), arguments: []string{
+	return &component{name: "kube-apiserver", probe: c.answers(c.server(), "/readyz"), arguments: []string{
 		"--etcd-servers=" + c.url("http", etcdPort),
 		"--bind-address=" + c.address(), "--secure-port=" + strconv.Itoa(c.apiPort()), "--advertise-address=" + c.address(),
 		// Endpoints must not be loopback addresses, and no traffic is routed to them here.
@@ -127,7 +127,7 @@ func (c *Cluster) apiserver(options Options) (*component, error) {
 
 func (c *Cluster) controllerManager() *component {
 	return &component{
-		name: "kube-controller-manager", probe: c.answers(c.url("https", controllerPort) + "/healthz"),
+		name: "kube-controller-manager", probe: c.answers(c.url("https", controllerPort), "/healthz"),
 		arguments: append(c.behindLoopback(controllerUser, controllerPort),
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file="+c.path("pki", "service-accounts.key"),
@@ -142,7 +142,7 @@ func (c *Cluster) controllerManager() *component {
 
 func (c *Cluster) scheduler() *component {
 	return &component{
-		name: "kube-scheduler", probe: c.answers(c.url("https", schedulerPort) + "/healthz"),
+		name: "kube-scheduler", probe: c.answers(c.url("https", schedulerPort), "/healthz"),
 		arguments: c.behindLoopback(schedulerUser, schedulerPort),
 	}
 }

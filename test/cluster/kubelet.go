@@ -25,7 +25,7 @@ func (c *Cluster) kubelet(options Options) (*component, error) {
 		return nil, fmt.Errorf("writing the kubelet's configuration: %w", err)
 	}
 	return &component{
-		name: kubeletName, inNode: true, probe: c.answers(c.url("http", kubeletzPort) + "/healthz"),
+		name: kubeletName, inNode: true, probe: c.answers(c.url("http", kubeletzPort), "/healthz"),
 		arguments: []string{
 			"--config=" + file, "--kubeconfig=" + c.path("config", kubeletUser+".kubeconfig"),
 			"--root-dir=" + kubeletRoot, "--hostname-override=" + NodeName,

@@ -2,13 +2,13 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 )
 
 // awaitReady waits until the probe succeeds, or the process ends.
@@ -28,38 +28,17 @@ func (c *Cluster) awaitReady(ctx context.Context, found *component) error {
 }
 
 // answers is a probe that asks for a page.
-func (c *Cluster) answers(url string) func(context.Context) error {
+func (c *Cluster) answers(server, path string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		authority, err := os.ReadFile(c.CA())
+		client, err := rest.UnversionedRESTClientFor(&rest.Config{
+			Host: server, TLSClientConfig: rest.TLSClientConfig{CAFile: c.CA()}, Timeout: 5 * time.Second,
+			ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs},
+		})
 		if err != nil {
-			return fmt.Errorf("reading the certificate of the authority: %w", err)
+			return fmt.Errorf("making a client: %w", err)
 		}
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(authority)
-		return get(ctx, &http.Client{
-			Timeout: 5 * time.Second,
-			Transport: &http.Transport{
-				DisableKeepAlives: true,
-				TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13},
-			},
-		}, url)
+		return client.Get().AbsPath(path).Do(ctx).Error()
 	}
-}
-
-func get(ctx context.Context, client *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return fmt.Errorf("making a request: %w", err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // only the status matters
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("asking %s: %s", url, response.Status)
-	}
-	return nil
 }
 
 // tail returns the end of a process's log, to end an error with.
