@@ -60,7 +60,7 @@ func runningEvictor(s *scene) *evict.Evictor {
 	pod, err := live.EvictdPod(s.Context())
 	s.must(err)
 	config := rest.AnonymousClientConfig(live.Cluster.RESTConfig())
-	config.BearerToken, err = evictdtest.Token(s.Context(), live.Client, pod)
+	config.BearerToken, err = evictdtest.Token(s.Context(), live.Cluster, pod)
 	s.must(err)
 	return evictdtest.Evictor(s, config)
 }

@@ -53,7 +53,7 @@ func (b *bench) makeNode(ctx context.Context, i int) ([]types.UID, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an agent's pod: %w", err)
 	}
-	token, err := evictdtest.Token(ctx, b.client, pod)
+	token, err := evictdtest.Token(ctx, b.cluster, pod)
 	return uids, errors.Join(err, os.WriteFile(b.token(i), []byte(token), 0o600))
 }
 

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/cluster"
 )
 
 // AccountName is the name of evictd's account in the shipped manifest, and of its namespace.
@@ -151,23 +151,18 @@ func OwnPod(node string) *corev1.Pod {
 func (a *Account) Token(pod *corev1.Pod) *rest.Config {
 	a.T.Helper()
 	config := rest.AnonymousClientConfig(Unlimited())
-	token, err := Token(a.T.Context(), a.Client, pod)
+	token, err := Token(a.T.Context(), shared, pod)
 	a.Must(err)
 	config.QPS, config.BearerToken = -1, token
 	return config
 }
 
 // Token is [Account.Token] without a test.
-func Token(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (string, error) {
-	request := &authenticationv1.TokenRequest{}
+func Token(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (string, error) {
+	arguments := []string{"--namespace=" + AccountName, "create", "token", AccountName}
 	if pod != nil {
-		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
-			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
-		}
+		arguments = append(arguments, "--bound-object-kind=Pod", "--bound-object-name="+pod.Name, "--bound-object-uid="+string(pod.UID))
 	}
-	answer, err := client.CoreV1().ServiceAccounts(AccountName).CreateToken(ctx, AccountName, request, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("requesting a token: %w", err)
-	}
-	return answer.Status.Token, nil
+	token, err := c.Kubectl(ctx, "", arguments...)
+	return strings.TrimSpace(token), err
 }
