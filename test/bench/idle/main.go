@@ -44,7 +44,7 @@ func run(ctx context.Context, arguments []string) error {
 	if b.window < time.Second || b.agents < 1 || b.pods < 0 {
 		return errors.New("a window of at least one second, and at least one agent")
 	}
-	return measure.OnCluster(ctx, "idle", func(c *cluster.Cluster, dir string) (err error) {
+	return cluster.With(ctx, "idle", func(c *cluster.Cluster, dir string) (err error) {
 		b.cluster, b.dir = c, dir
 		if b.client, err = kubernetes.NewForConfig(c.RESTConfig()); err != nil {
 			return err

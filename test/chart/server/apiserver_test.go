@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -18,31 +17,20 @@ import (
 var started *cluster.Cluster
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
+	code := 1
+	err := os.Chdir("..") // the paths of the package chart are those of its folder
+	if err == nil {
+		err = cluster.With(context.Background(), "chart", func(c *cluster.Cluster, _ string) error {
+			started = c
+			code = m.Run()
+			return nil
+		})
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	if err = os.Chdir(".."); err != nil { // the paths of the package chart are those of its folder
-		return 1, err
-	}
-	dir, err := os.MkdirTemp("", "evictd-chart-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	started, err = cluster.Start(context.Background(), cluster.Options{
-		Dir: filepath.Join(dir, "cluster"), BinDir: os.Getenv("EVICTD_CLUSTER_BIN"), Log: os.Stderr,
-	})
-	if err != nil {
-		return 1, err
-	}
-	code = m.Run()
-	return code, started.Stop(context.Background())
 }
 
 // apply applies objects on the server, as Helm does. Unknown fields are errors of the server: kubectl does not look.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/test/cluster"
-	"github.com/evictd/evictd/test/internal/measure"
 )
 
 // shared is the control plane of all tests of a program, each of which has its own namespace.
@@ -20,7 +19,7 @@ var shared *cluster.Cluster //nolint:gochecknoglobals // of the program, set by 
 
 // Main starts the control plane, runs the tests and returns the exit code.
 func Main(m *testing.M) (code int) {
-	err := measure.OnCluster(context.Background(), "test", func(c *cluster.Cluster, _ string) error {
+	err := cluster.With(context.Background(), "test", func(c *cluster.Cluster, _ string) error {
 		shared = c
 		code = m.Run()
 		return nil

@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
-
-	"github.com/evictd/evictd/test/cluster"
 )
 
 // Run is the main function of a benchmark's program. It runs the benchmark until it is done,
@@ -23,22 +20,4 @@ func Run(name string, run func(ctx context.Context, arguments []string) error) i
 		return 1
 	}
 	return 0
-}
-
-// OnCluster runs a measurement with a real API server, in a temporary directory, and removes
-// both.
-func OnCluster(ctx context.Context, name string, run func(c *cluster.Cluster, dir string) error) (err error) {
-	dir, err := os.MkdirTemp("", "evictd-"+name+"-")
-	if err != nil {
-		return fmt.Errorf("making a folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	c, err := cluster.Start(ctx, cluster.Options{
-		Dir: filepath.Join(dir, "cluster"), BinDir: os.Getenv("EVICTD_CLUSTER_BIN"), Log: os.Stdout,
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
-	return run(c, dir)
 }
