@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/test/internal/audit"
 	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/measure"
@@ -436,15 +437,7 @@ func (s *scene) diskUse(ctx context.Context, signal string) map[string]int64 {
 		s.Logf("evictd rank: %v", err)
 		return nil
 	}
-	type entry struct {
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
-		Usage     *int64 `json:"usage"`
-	}
-	var report struct {
-		Candidates []entry `json:"candidates"`
-		Protected  []entry `json:"protected"`
-	}
+	var report status.Ranking
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		s.Logf("evictd rank prints %q: %v", out, err)
 		return nil

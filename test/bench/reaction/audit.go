@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/evictd/evictd/test/internal/audit"
 )
 
@@ -56,16 +58,9 @@ func signOf(e *audit.Event, a agent) (act, bool) {
 
 // evictedPod returns the pod that an Event reports as evicted.
 func evictedPod(e *audit.Event) (string, bool) {
-	var body struct {
-		Reason   string `json:"reason"`
-		Involved struct {
-			Name string `json:"name"`
-		} `json:"involvedObject"`
-	}
-	if json.Unmarshal(e.Request, &body) != nil {
-		return "", false
-	}
-	return body.Involved.Name, body.Reason == "Evicted"
+	var body corev1.Event
+	err := json.Unmarshal(e.Request, &body)
+	return body.InvolvedObject.Name, err == nil && body.Reason == "Evicted"
 }
 
 // next returns the earliest sign of an eviction in the new content of the log. The lines are
