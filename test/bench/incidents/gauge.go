@@ -20,30 +20,21 @@ type Line struct {
 	// bytes.
 	Below float64 `json:"below"`
 	Depth int64   `json:"depth"`
-	// First and Last are when it was crossed first, and when the figure was below it last, in
-	// seconds since the incident began; meaningless where Below is 0.
-	First float64 `json:"first"`
-	Last  float64 `json:"last"`
 }
 
 // see takes a reading that was valid for a while, and reports whether it is below the line.
-func (l *Line) see(figure int64, at, lasted float64) bool {
+func (l *Line) see(figure int64, lasted float64) bool {
 	if figure >= l.Bytes {
 		return false
 	}
-	if l.Below == 0 {
-		l.First = at
-	}
 	l.Below += lasted
-	l.Last = at
 	l.Depth = max(l.Depth, l.Bytes-figure)
 	return true
 }
 
 // gauge reads the node's memory and its disk during a run.
 type gauge struct {
-	began time.Time
-	disk  *disk
+	disk *disk
 
 	mu    sync.Mutex
 	seen  [linesCount]Line // of memory
@@ -60,9 +51,9 @@ const (
 	linesCount
 )
 
-func newGauge(began time.Time, l *lines, d *disk) *gauge {
+func newGauge(l *lines, d *disk) *gauge {
 	return &gauge{
-		began: began, disk: d,
+		disk: d,
 		seen: [linesCount]Line{
 			{Name: "evictd's soft line", Bytes: l.Soft}, {Name: "evictd's hard line", Bytes: l.Hard}, {Name: "the kubelet's line", Bytes: l.Kubelet},
 		},
@@ -80,12 +71,12 @@ func (g *gauge) reads(podsLeft func() (int64, error)) func(time.Time) error {
 		kernel, err := memory.Kernel()
 		kubelets, unread := podsLeft()
 		available, missing := g.disk.available()
-		at, lasted := now.Sub(g.began).Seconds(), now.Sub(last).Seconds()
+		lasted := now.Sub(last).Seconds()
 		last = now
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for i, figure := range [linesCount]int64{softLine: kernel, hardLine: kernel, kubeletLine: kubelets} {
-			memory, disk := g.seen[i].see(figure, at, lasted), g.disks[i].see(available, at, lasted)
+			memory, disk := g.seen[i].see(figure, lasted), g.disks[i].see(available, lasted)
 			if memory || disk {
 				g.below = now
 			}

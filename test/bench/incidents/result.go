@@ -50,7 +50,7 @@ type Result struct {
 	// Asked and Failed are the requests of the steady client.
 	Asked  int `json:"asked"`
 	Failed int `json:"failed"`
-	// Timeline is what happened, for reading. When a line was crossed is in Memory and Disk.
+	// Timeline is what happened, for reading.
 	Timeline []Moment `json:"timeline"`
 }
 

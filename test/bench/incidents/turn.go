@@ -37,7 +37,6 @@ type turn struct {
 	random   *rand.Rand // of the scenario and the run's number
 	observer *observer
 	gauge    *gauge
-	began    time.Time
 	over     time.Time // the latest end
 	images   []string  // that the run has imported
 	// notBefore is the earliest begin of the incident; zero is at once.
@@ -172,10 +171,10 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 		return err
 	}
 	web := &client{}
-	t.began = time.Now()
-	t.over = t.began.Add(t.scenario.Lasts)
-	t.gauge = newGauge(t.began, &t.lines, &t.disk)
-	t.observer.begin(t.began)
+	began := time.Now()
+	t.over = began.Add(t.scenario.Lasts)
+	t.gauge = newGauge(&t.lines, &t.disk)
+	t.observer.begin(began)
 	background, stop := context.WithCancel(ctx)
 	group, background := errgroup.WithContext(background)
 	group.Go(func() error { return measure.Every(background, gaugeEvery, t.gauge.reads(t.room.podsLeft)) })
@@ -185,7 +184,7 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 	if err == nil {
 		err = t.await(background)
 	}
-	r.Seconds = time.Since(t.began).Seconds()
+	r.Seconds = time.Since(began).Seconds()
 	stop()
 	after, unread := measure.OOMKills()
 	if err = errors.Join(err, group.Wait(), t.room.stillLimited(), unread); err != nil {
