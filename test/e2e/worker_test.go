@@ -115,12 +115,14 @@ func (w *worker) replacement() *worker {
 }
 
 // start is the barrier that the pod's work waits for.
-func (w *worker) start() eventually.Barrier { return eventually.NewBarrier(w.dir, w.Name+".start") }
+func (w *worker) start() eventually.Barrier {
+	return eventually.Barrier(filepath.Join(w.dir, w.Name+".start"))
+}
 
 // end, hook and more are the barriers of endsAtBarrier, hookBarrier and moreAtBarrier.
-func (w *worker) end() eventually.Barrier  { return eventually.NewBarrier(w.dir, "end") }
-func (w *worker) hook() eventually.Barrier { return eventually.NewBarrier(w.dir, "hook") }
-func (w *worker) more() eventually.Barrier { return eventually.NewBarrier(w.dir, "more") }
+func (w *worker) end() eventually.Barrier  { return eventually.Barrier(w.dir + "/end") }
+func (w *worker) hook() eventually.Barrier { return eventually.Barrier(w.dir + "/hook") }
+func (w *worker) more() eventually.Barrier { return eventually.Barrier(w.dir + "/more") }
 
 // release opens the barriers of the end, for what is left of the pods after the test.
 func (w *worker) release() {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,18 +80,13 @@ func Ticks(tb testing.TB, evictd Ticking, count int, states ...func() string) {
 }
 
 // Barrier is a file that a workload waits for: it moves on when the test opens the barrier, and not
-// after a time. Path is the file on this machine.
-type Barrier struct {
-	Path string
-}
-
-// NewBarrier returns a closed barrier of that name in a folder.
-func NewBarrier(dir, name string) Barrier { return Barrier{Path: filepath.Join(dir, name)} }
+// after a time. It is the file's path on this machine.
+type Barrier string
 
 // Open lets the workload move on.
 func (b Barrier) Open(tb testing.TB) {
 	tb.Helper()
-	if err := os.WriteFile(b.Path, nil, 0o644); err != nil { //nolint:gosec // the workload is another user
+	if err := os.WriteFile(string(b), nil, 0o644); err != nil { //nolint:gosec // the workload is another user
 		tb.Fatalf("opening the barrier: %v", err)
 	}
 }
@@ -100,7 +94,7 @@ func (b Barrier) Open(tb testing.TB) {
 // Close makes the next workload wait. A barrier that is closed stays so.
 func (b Barrier) Close(tb testing.TB) {
 	tb.Helper()
-	if err := os.RemoveAll(b.Path); err != nil {
+	if err := os.RemoveAll(string(b)); err != nil {
 		tb.Fatalf("closing the barrier: %v", err)
 	}
 }

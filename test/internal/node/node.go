@@ -70,7 +70,7 @@ type Node struct {
 
 // Start starts the node, with evictd's image on it but not yet evictd. The options of the
 // cluster may be changed before it starts.
-func Start(ctx context.Context, files Files, log io.Writer, change ...func(*cluster.Options)) (*Node, error) {
+func Start(ctx context.Context, files Files, log io.Writer, change func(*cluster.Options)) (*Node, error) {
 	dir, err := os.MkdirTemp("", "evictd-node-")
 	if err != nil {
 		return nil, fmt.Errorf("making the node's folder: %w", err)
@@ -80,9 +80,7 @@ func Start(ctx context.Context, files Files, log io.Writer, change ...func(*clus
 		// An edit of the ConfigMap then reaches the pod in seconds; the default is a minute.
 		Kubelet: map[string]any{"syncFrequency": "3s"},
 	}
-	for _, c := range change {
-		c(&options)
-	}
+	change(&options)
 	c, err := cluster.Start(ctx, options)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
