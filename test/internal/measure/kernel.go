@@ -54,8 +54,10 @@ func OOMKills() (int64, error) {
 // Every calls read at an interval until the context ends, or read fails. It does so on a thread of its own, which goes
 // before all others: it shares the cores with what it measures, and must not be late when they are all in use.
 func Every(ctx context.Context, interval time.Duration, read func(now time.Time) error) error {
-	if err := goFirst(); err != nil {
-		return err
+	runtime.LockOSThread() // never unlocked: the thread ends with its goroutine
+	first := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if err := unix.SchedSetAttr(0, first, 0); err != nil {
+		return fmt.Errorf("putting a thread first: %w", err)
 	}
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -63,16 +65,6 @@ func Every(ctx context.Context, interval time.Duration, read func(now time.Time)
 			return err
 		}
 		_ = Sleep(ctx, interval-time.Since(now)) // the loop asks the context
-	}
-	return nil
-}
-
-// goFirst puts the calling thread before all others on its core, for good: it ends with its goroutine.
-func goFirst() error {
-	runtime.LockOSThread() // never unlocked
-	first := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	if err := unix.SchedSetAttr(0, first, 0); err != nil {
-		return fmt.Errorf("putting a thread first: %w", err)
 	}
 	return nil
 }
