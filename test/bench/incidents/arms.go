@@ -217,12 +217,8 @@ func (b *bench) clear(ctx context.Context) error {
 // keepLog keeps evictd's log beside the result, to find out why.
 func (b *bench) keepLog(ctx context.Context, name string) error {
 	log, err := b.Node.Log(ctx)
-	if err == nil {
-		err = os.MkdirAll(b.settings.results, 0o755) //nolint:gosec // it is for reading
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(b.settings.results, name+".evictd.log"), []byte(log), 0o600)
-	}
+	err = errors.Join(err, os.MkdirAll(b.settings.results, 0o755), //nolint:gosec // it is for reading
+		os.WriteFile(filepath.Join(b.settings.results, name+".evictd.log"), []byte(log), 0o600))
 	if err != nil {
 		return fmt.Errorf("keeping evictd's log: %w", err)
 	}

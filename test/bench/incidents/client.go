@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/evictd/evictd/test/internal/pages"
 )
 
@@ -16,9 +18,7 @@ type client struct{ asked, failed int }
 func (c *client) run(ctx context.Context, url string) {
 	const every = 50 * time.Millisecond
 	asks := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
-	next := time.NewTicker(every)
-	defer next.Stop()
-	for {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		_, code, err := pages.Get(ctx, asks, url)
 		if ctx.Err() != nil {
 			return // the last request was cut
@@ -27,9 +27,5 @@ func (c *client) run(ctx context.Context, url string) {
 		if err != nil || code != http.StatusOK {
 			c.failed++
 		}
-		select {
-		case <-next.C:
-		case <-ctx.Done():
-		}
-	}
+	}, every)
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Kubelet is a fake kubelet: a terminating pod ends, unless it is held, and its memory is reclaimed.
@@ -31,15 +32,7 @@ func StartKubelet(w *World, h *Host, memory map[string]int64) *Kubelet {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		pace := time.NewTicker(50 * time.Millisecond) //nolint:forbidigo // the pace of the kubelet that it stands for
-		defer pace.Stop()
-		for ctx.Err() == nil {
-			k.sync(ctx)
-			select {
-			case <-ctx.Done():
-			case <-pace.C:
-			}
-		}
+		wait.UntilWithContext(ctx, k.sync, 50*time.Millisecond) // the pace of the kubelet that it stands for
 	}()
 	w.T.Cleanup(func() { cancel(); <-ended })
 	return k

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,10 +33,9 @@ type Workload struct {
 func (w Workload) labels() map[string]string { return map[string]string{"app": w.Name} }
 
 func (w Workload) pod() corev1.PodSpec {
-	noToken := false
 	spec := corev1.PodSpec{
 		HostNetwork:                  true, // the test node has no pod network
-		AutomountServiceAccountToken: &noToken,
+		AutomountServiceAccountToken: new(false),
 		Containers: []corev1.Container{{
 			Name:            "workload",
 			Image:           cluster.PauseImage,
@@ -66,11 +66,10 @@ func Mount(spec *corev1.PodSpec, name, at string, source corev1.VolumeSource) {
 
 // Deploy makes a Deployment.
 func (w Workload) Deploy(ctx context.Context, n *Node, namespace string) error {
-	replicas := max(w.Replicas, 1)
 	_, err := n.Client.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Name},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas,
+			Replicas: new(max(w.Replicas, 1)),
 			Selector: &metav1.LabelSelector{MatchLabels: w.labels()},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: w.labels()}, Spec: w.pod()},
 		},
@@ -121,13 +120,7 @@ func (n *Node) Pods(ctx context.Context, namespace, app string) ([]corev1.Pod, e
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", app, err)
 	}
-	var staying []corev1.Pod
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp == nil {
-			staying = append(staying, list.Items[i])
-		}
-	}
-	return staying, nil
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }), nil
 }
 
 // Running waits until one pod of the label app uses its memory, and returns it.
@@ -149,10 +142,7 @@ func (n *Node) Running(ctx context.Context, namespace, app string) (corev1.Pod, 
 }
 
 func ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
