@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -30,6 +31,7 @@ type Cluster struct {
 	wait       time.Duration // for one component to be ready
 	network    string        // the first three numbers of the addresses of its services
 	rest       *rest.Config
+	client     kubernetes.Interface
 	components []*component // in the order of their start
 	starter    *thread      // of the processes outside of the node
 	node       *machine     // nil without a node
@@ -58,6 +60,22 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
 	}
 	return c, nil
+}
+
+// With runs what needs a control plane, with that and a temporary directory, and removes both. The binaries are
+// those of $EVICTD_CLUSTER_BIN.
+func With(ctx context.Context, name string, run func(c *Cluster, dir string) error) (err error) {
+	dir, err := os.MkdirTemp("", "evictd-"+name+"-")
+	if err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c, err := Start(ctx, Options{Dir: filepath.Join(dir, "cluster"), BinDir: os.Getenv("EVICTD_CLUSTER_BIN"), Log: os.Stdout})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
+	return run(c, dir)
 }
 
 // emptyFolder creates the directory, and returns whether it did. Everything in it is deleted when the cluster stops:
@@ -98,6 +116,9 @@ func (c *Cluster) LogFile(name string) string { return c.path(logsFolder, name+"
 // RESTConfig is the administrator's client configuration, without a rate limit. The caller
 // may change it.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
+
+// Client is the administrator's client, without a rate limit.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
 // PID returns the number of a process, or an error where it does not run.
 func (c *Cluster) PID(name string) (int, error) {

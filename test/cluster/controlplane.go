@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // The kubeconfigs and certificates of the cluster, by the names of their files.
@@ -167,8 +168,12 @@ func (c *Cluster) startControlPlane(ctx context.Context, options Options) error 
 			return err
 		}
 	}
-	if c.rest, err = loadKubeconfig(c.Kubeconfig()); err != nil {
-		return err
+	if c.rest, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
+		return fmt.Errorf("loading the kubeconfig: %w", err)
+	}
+	c.rest.QPS = -1 // tests make many requests
+	if c.client, err = kubernetes.NewForConfig(c.rest); err != nil {
+		return fmt.Errorf("making a client: %w", err)
 	}
 	return c.awaitDefaults(ctx)
 }
@@ -176,13 +181,9 @@ func (c *Cluster) startControlPlane(ctx context.Context, options Options) error 
 // awaitDefaults waits for what every pod needs: the first service account and the
 // authority's certificate for its volume, both created by controllers.
 func (c *Cluster) awaitDefaults(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(c.rest)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	err = pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
-		_, missingAccount := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
-		_, missingCA := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+	err := pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
+		_, missingAccount := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		_, missingCA := c.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		return missingAccount == nil && missingCA == nil, nil
 	})
 	if err != nil {

@@ -9,7 +9,7 @@
 //	c, err := cluster.Start(ctx, cluster.Options{Dir: t.TempDir(), BinDir: binDir})
 //	if err != nil { … }
 //	defer c.Stop(context.Background())
-//	client, err := kubernetes.NewForConfig(c.RESTConfig())
+//	pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
 //
 // Limits: one node, pods with hostNetwork only, no DNS, no kube-proxy, images only from tar
 // files (see [WriteImage]).

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -40,17 +39,6 @@ func writeKubeconfig(path, server, pki, name string) error {
 	}
 	return WriteKubeconfig(path, &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: contents[0]},
 		&clientcmdapi.AuthInfo{ClientCertificateData: contents[1], ClientKeyData: contents[2]})
-}
-
-// loadKubeconfig reads a kubeconfig for a client without its own rate limit, because tests
-// make many requests.
-func loadKubeconfig(path string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		return nil, fmt.Errorf("loading the kubeconfig: %w", err)
-	}
-	config.QPS = -1
-	return config, nil
 }
 
 // Kubectl runs the real kubectl as the administrator, with that input, and returns what it prints. The error has what it

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 )
 
@@ -97,15 +97,11 @@ func (c *Cluster) kubeletConfig() map[string]any {
 // join acts as a cloud provider: it reports the node's address and removes the taint that
 // waits for that. Then it waits until the node is Ready and accepts pods.
 func (c *Cluster) join(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(c.rest)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
 	var last error
-	err = pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
-		node, missing := client.CoreV1().Nodes().Get(ctx, NodeName, metav1.GetOptions{})
+	err := pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
+		node, missing := c.client.CoreV1().Nodes().Get(ctx, NodeName, metav1.GetOptions{})
 		if last = missing; last == nil {
-			last = c.admit(ctx, client, node)
+			last = c.admit(ctx, node)
 		}
 		return last == nil, nil
 	})
@@ -119,28 +115,23 @@ func (c *Cluster) join(ctx context.Context) error {
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
 // admit takes the next step towards a node that accepts pods, and returns what is missing.
-func (c *Cluster) admit(ctx context.Context, client kubernetes.Interface, node *corev1.Node) error {
+func (c *Cluster) admit(ctx context.Context, node *corev1.Node) error {
 	addresses := []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: c.address()},
 		{Type: corev1.NodeHostName, Address: node.Name},
 	}
 	if len(node.Status.Addresses) != len(addresses) {
 		node.Status.Addresses = addresses
-		updated, err := client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+		updated, err := c.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
 		if err != nil {
 			return fmt.Errorf("reporting the node's address: %w", err)
 		}
 		node = updated
 	}
-	var others []corev1.Taint
-	for _, taint := range node.Spec.Taints {
-		if taint.Key != uninitializedTaint {
-			others = append(others, taint)
-		}
-	}
-	if len(others) < len(node.Spec.Taints) {
-		node.Spec.Taints = others
-		updated, err := client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+	taints := len(node.Spec.Taints)
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == uninitializedTaint })
+	if len(node.Spec.Taints) < taints {
+		updated, err := c.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
 		if err != nil {
 			return fmt.Errorf("removing the node's taint: %w", err)
 		}

@@ -19,8 +19,12 @@ func TestEachFilesystemHasItsOwnVictim(t *testing.T) {
 	on(t, twoDisks)
 	s := emptyScene(t)
 	s.until("the kubelet sees two filesystems", func(ctx context.Context) bool {
-		nodefs, imagefs, err := live.Filesystems(ctx)
-		return err == nil && nodefs > uint64(twoDisks.Images) && imagefs < uint64(twoDisks.Images)
+		seen, err := live.Summary(ctx)
+		if err != nil || seen.Node.Fs == nil || seen.Node.Runtime == nil || seen.Node.Runtime.ImageFs == nil {
+			return false
+		}
+		nodefs, imagefs := seen.Node.Fs.CapacityBytes, seen.Node.Runtime.ImageFs.CapacityBytes
+		return nodefs != nil && imagefs != nil && *nodefs > uint64(twoDisks.Images) && *imagefs < uint64(twoDisks.Images)
 	})
 	eachHasItsOwnVictim(s, "summary", 1)
 	s.withPatch(s.component("disk-node"))

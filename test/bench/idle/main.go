@@ -45,10 +45,7 @@ func run(ctx context.Context, arguments []string) error {
 		return errors.New("a window of at least one second, and at least one agent")
 	}
 	return cluster.With(ctx, "idle", func(c *cluster.Cluster, dir string) (err error) {
-		b.cluster, b.dir = c, dir
-		if b.client, err = kubernetes.NewForConfig(c.RESTConfig()); err != nil {
-			return err
-		}
+		b.cluster, b.client, b.dir = c, c.Client(), dir
 		// The DaemonSet goes before there is a node: without a kubelet the agents' pods are made here.
 		if _, err = c.Kubectl(ctx, "", "apply", "-f", "../deploy/daemonset.yaml"); err != nil {
 			return err

@@ -53,7 +53,10 @@ func (d *disk) find(n *node.Node) error {
 }
 
 // available returns what is available, in bytes.
-func (d *disk) available() (int64, error) { return node.SpaceAvailable(d.root) }
+func (d *disk) available() (space int64, err error) {
+	space, _, err = node.Available(d.root)
+	return space, err
+}
 
 func (d *disk) ballast() string { return filepath.Join(d.root, "ballast") }
 
@@ -115,7 +118,7 @@ func (d *disk) back(ctx context.Context, held int64) error {
 
 // enoughDisk says what the machine's disk lacks for the scenarios of the disk.
 func enoughDisk(dir string) error {
-	available, err := node.SpaceAvailable(dir)
+	available, _, err := node.Available(dir)
 	if err != nil {
 		return err
 	}

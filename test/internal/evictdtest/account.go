@@ -153,7 +153,7 @@ func (a *Account) Token(pod *corev1.Pod) *rest.Config {
 	config := rest.AnonymousClientConfig(Unlimited())
 	token, err := Token(a.T.Context(), shared, pod)
 	a.Must(err)
-	config.QPS, config.BearerToken = -1, token
+	config.BearerToken = token
 	return config
 }
 

@@ -35,11 +35,7 @@ func Main(m *testing.M) (code int) {
 func Cluster() *cluster.Cluster { return shared }
 
 // Unlimited returns the administrator's credentials without client-go's own rate limit.
-func Unlimited() *rest.Config {
-	c := rest.CopyConfig(shared.RESTConfig())
-	c.QPS = -1
-	return c
-}
+func Unlimited() *rest.Config { return shared.RESTConfig() }
 
 // Client returns a client with those credentials.
 func Client(tb testing.TB, config *rest.Config) kubernetes.Interface {

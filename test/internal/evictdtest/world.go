@@ -23,7 +23,7 @@ type World struct {
 // NewWorld creates the namespace and the node, until the end of the test.
 func NewWorld(tb testing.TB) *World {
 	tb.Helper()
-	w := &World{T: tb, Client: Client(tb, Unlimited())}
+	w := &World{T: tb, Client: shared.Client()}
 	ns, err := w.Client.CoreV1().Namespaces().Create(tb.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "it-"},
 	}, metav1.CreateOptions{})

@@ -2,9 +2,7 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,38 +27,16 @@ func (n *Node) TellEvictd(hard map[string]string) error {
 	return nil
 }
 
-// Kubelet returns a client of the kubelet's own API, and the address of that.
-func (n *Node) Kubelet(ctx context.Context) (client *http.Client, address string, err error) {
+// Summary returns the kubelet's figures, by its own API.
+func (n *Node) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	current, err := n.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 	if err != nil {
-		return nil, "", fmt.Errorf("reading the kubelet's port: %w", err)
+		return nil, fmt.Errorf("reading the kubelet's port: %w", err)
 	}
-	if client, err = rest.HTTPClientFor(n.Cluster.RESTConfig()); err != nil {
-		return nil, "", fmt.Errorf("building a client of the kubelet: %w", err)
-	}
-	return client, fmt.Sprintf("https://%s:%d", current.Status.Addresses[0].Address, current.Status.DaemonEndpoints.KubeletEndpoint.Port), nil
-}
-
-// Summary returns the kubelet's figures.
-func (n *Node) Summary(ctx context.Context) (*statsapi.Summary, error) {
-	client, address, err := n.Kubelet(ctx)
+	client, err := rest.HTTPClientFor(n.Cluster.RESTConfig())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
 	}
-	return usage.FetchSummary(ctx, client, address+"/stats/summary")
-}
-
-// Filesystems returns the sizes of nodefs and imagefs, in bytes, as the kubelet reports
-// them.
-func (n *Node) Filesystems(ctx context.Context) (nodefs, imagefs uint64, err error) {
-	summary, err := n.Summary(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	seen := summary.Node
-	if seen.Fs == nil || seen.Fs.CapacityBytes == nil ||
-		seen.Runtime == nil || seen.Runtime.ImageFs == nil || seen.Runtime.ImageFs.CapacityBytes == nil {
-		return 0, 0, errors.New("reading the kubelet's summary: it has not measured the filesystems yet")
-	}
-	return *seen.Fs.CapacityBytes, *seen.Runtime.ImageFs.CapacityBytes, nil
+	status := current.Status
+	return usage.FetchSummary(ctx, client, fmt.Sprintf("https://%s:%d/stats/summary", status.Addresses[0].Address, status.DaemonEndpoints.KubeletEndpoint.Port))
 }

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/eventually"
@@ -85,24 +84,14 @@ func Start(ctx context.Context, files Files, log io.Writer, change func(*cluster
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	n := &Node{Cluster: c, Files: files, dir: dir}
+	n := &Node{Cluster: c, Client: c.Client(), Files: files, dir: dir}
 	if options.Disk != nil {
 		n.Disk = *options.Disk
 	}
-	if err := n.prepare(ctx); err != nil {
+	if err := c.ImportImage(ctx, files.Image); err != nil {
 		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
 	}
 	return n, nil
-}
-
-func (n *Node) prepare(ctx context.Context) error {
-	config := rest.CopyConfig(n.Cluster.RESTConfig())
-	config.QPS = -1
-	var err error
-	if n.Client, err = kubernetes.NewForConfig(config); err != nil {
-		return fmt.Errorf("building a client: %w", err)
-	}
-	return n.Cluster.ImportImage(ctx, n.Files.Image)
 }
 
 // Stop ends everything and removes its files.
@@ -128,23 +117,20 @@ func (n *Node) DiskAvailable(signal string) (int64, error) {
 		dir = n.Cluster.ImagesDir()
 	}
 	path := n.Cluster.InNode(dir)
-	if signal != DiskInodes {
-		return SpaceAvailable(path)
+	space, inodes, err := Available(path)
+	if signal == DiskInodes {
+		return inodes, err
 	}
-	var filesystem unix.Statfs_t
-	if err := unix.Statfs(path, &filesystem); err != nil {
-		return 0, fmt.Errorf("reading the node's filesystem: %w", err)
-	}
-	return int64(filesystem.Ffree), nil //nolint:gosec // far below
+	return space, err
 }
 
-// SpaceAvailable returns what is available on the filesystem of a directory, in bytes.
-func SpaceAvailable(dir string) (int64, error) {
+// Available returns what is available on the filesystem of a directory, in bytes and in inodes.
+func Available(dir string) (space, inodes int64, err error) {
 	var filesystem unix.Statfs_t
-	if err := unix.Statfs(dir, &filesystem); err != nil {
-		return 0, fmt.Errorf("reading the filesystem of %s: %w", dir, err)
+	if err = unix.Statfs(dir, &filesystem); err != nil {
+		return 0, 0, fmt.Errorf("reading the filesystem of %s: %w", dir, err)
 	}
-	return int64(filesystem.Bavail) * filesystem.Bsize, nil //nolint:gosec // far below
+	return int64(filesystem.Bavail) * filesystem.Bsize, int64(filesystem.Ffree), nil //nolint:gosec // far below
 }
 
 // Kubectl is [cluster.Cluster.Kubectl] without input.
