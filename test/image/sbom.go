@@ -1,10 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -23,24 +23,20 @@ func writeSBOMs(dir string, r release, binaries []string) error {
 	for _, word := range binaries {
 		platform, binary, _ := strings.Cut(word, "=")
 		list := dir + "-" + named(platform) + ".spdx.json"
-		if err := writeSBOM(list, binary, r); err != nil {
+		document, err := describe(binary, r)
+		var text bytes.Buffer
+		if err == nil {
+			err = json.Write(document, &text, json.Indent(" "))
+		}
+		if err == nil {
+			err = os.WriteFile(list, text.Bytes(), 0o644) //nolint:gosec // the caller names it, and it is for everybody
+		}
+		if err != nil {
 			return fmt.Errorf("writing the SBOM of %s: %w", binary, err)
 		}
 		fmt.Printf("%s: the SBOM of %s\n", list, platform)
 	}
 	return nil
-}
-
-func writeSBOM(target, binary string, r release) error {
-	document, err := describe(binary, r)
-	if err != nil {
-		return err
-	}
-	file, err := os.Create(target) //nolint:gosec // the caller names it
-	if err != nil {
-		return err
-	}
-	return errors.Join(json.Write(document, file, json.Indent(" ")), file.Close())
 }
 
 // describe says what a Go program is made of, as an SPDX 2.3 document: the modules that the toolchain recorded
