@@ -138,18 +138,13 @@ func (c *Cluster) RemoveImage(ctx context.Context, ref string) error {
 	return nil
 }
 
+// namesOf returns all names of an image. The CRI plugin gives each image a second name, which keeps its files too.
 func (c *Cluster) namesOf(ctx context.Context, ref string) ([]string, error) {
-	list, err := c.ctr(ctx, "images", "ls")
+	table, err := c.ctr(ctx, "images", "ls")
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)
 	}
-	return sameImage(list, ref), nil
-}
-
-// sameImage returns the names of the image in a table of ctr, whose columns start with name,
-// type and digest. The CRI plugin gives each image a second name, which keeps its files too.
-func sameImage(table, ref string) []string {
-	const name, digest = 0, 2
+	const name, digest = 0, 2 // the columns of the table start with name, type and digest
 	byDigest, of := map[string][]string{}, ""
 	for line := range strings.Lines(table) {
 		columns := strings.Fields(line)
@@ -161,7 +156,7 @@ func sameImage(table, ref string) []string {
 			of = columns[digest]
 		}
 	}
-	return byDigest[of]
+	return byDigest[of], nil
 }
 
 func (c *Cluster) importPause(ctx context.Context, binDir string) error {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"strings"
 )
 
 const loopback = "127.0.0.1"
@@ -20,15 +21,21 @@ const (
 // FreeAddress returns a loopback address, with its port, that has no listener. It is below
 // the kernel's ephemeral ports, so that it stays free until its process listens, or, after a
 // pause, listens again. Two concurrent callers may, very seldom, get the same address.
-func FreeAddress(ctx context.Context) (address string, err error) {
-	for _, offset := range rand.Perm(portCount) { //nolint:gosec // only so that two callers seldom meet
-		listener, inUse := listen(ctx, loopback, firstPort+offset)
+func FreeAddress(ctx context.Context) (string, error) {
+	return free(ctx, portCount, func(i int) string { return net.JoinHostPort(loopback, strconv.Itoa(firstPort+i)) })
+}
+
+// free returns one of so many addresses that has no listener.
+func free(ctx context.Context, count int, nth func(int) string) (address string, err error) {
+	var config net.ListenConfig
+	for _, one := range rand.Perm(count) { //nolint:gosec // only so that two callers seldom meet
+		listener, inUse := config.Listen(ctx, "tcp4", nth(one))
 		if inUse == nil {
-			return listener.Addr().String(), listener.Close()
+			return nth(one), listener.Close()
 		}
 		err = inUse
 	}
-	return "", fmt.Errorf("looking for a free port from %d on: %w", firstPort, err)
+	return "", fmt.Errorf("looking for a free address from %s on: %w", nth(0), err)
 }
 
 // The ports of a cluster, at its own address.
@@ -48,18 +55,6 @@ const (
 // pods on the host's network reach the API server there without kube-proxy.
 func freeNetwork(ctx context.Context, port int) (network string, err error) {
 	const networks = 16 * 256
-	for _, one := range rand.Perm(networks) { //nolint:gosec // only so that two starts at once seldom meet
-		network = fmt.Sprintf("127.%d.%d", 96+one/256, one%256)
-		listener, inUse := listen(ctx, network+".1", port)
-		if inUse == nil {
-			return network, listener.Close()
-		}
-		err = inUse
-	}
-	return "", fmt.Errorf("looking for a loopback address with port %d free: %w", port, err)
-}
-
-func listen(ctx context.Context, address string, port int) (net.Listener, error) {
-	var config net.ListenConfig
-	return config.Listen(ctx, "tcp4", net.JoinHostPort(address, strconv.Itoa(port)))
+	first, err := free(ctx, networks, func(i int) string { return fmt.Sprintf("127.%d.%d.1:%d", 96+i/256, i%256, port) })
+	return strings.TrimSuffix(first, fmt.Sprintf(".1:%d", port)), err
 }
