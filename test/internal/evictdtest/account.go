@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,4 +166,15 @@ func Token(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (string, er
 	}
 	token, err := c.Kubectl(ctx, "", arguments...)
 	return strings.TrimSpace(token), err
+}
+
+// Evictor returns an evictor with those credentials.
+func Evictor(tb testing.TB, config *rest.Config) *evict.Evictor {
+	tb.Helper()
+	return evict.New(Client(tb, config).CoreV1().RESTClient(), time.Now)
+}
+
+// RequestFor is the request to evict a pod.
+func RequestFor(pod *corev1.Pod) evict.Request {
+	return evict.Request{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 }

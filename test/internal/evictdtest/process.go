@@ -1,10 +1,13 @@
 package evictdtest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"os/exec"
+	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/evictd/evictd/test/internal/eventually"
@@ -93,3 +96,26 @@ func (p *Process) Metric(ctx context.Context, name string, labels ...string) (fl
 
 // Ticks returns how often evictd has decided.
 func (p *Process) Ticks(ctx context.Context) (float64, error) { return p.Metrics(ctx).Ticks() }
+
+// Log is a log that grows while it is read.
+type Log struct {
+	mu      sync.Mutex
+	content bytes.Buffer
+}
+
+// Write adds to the log.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.content.Write(p)
+}
+
+// String returns all of it.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.content.String()
+}
+
+// Has reports whether the text is in the log.
+func (l *Log) Has(text string) bool { return strings.Contains(l.String(), text) }

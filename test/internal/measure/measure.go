@@ -4,14 +4,19 @@ package measure
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 )
 
@@ -70,4 +75,16 @@ func Machine() string {
 	}
 	return fmt.Sprintf("%d cores, %.1f GiB, Linux %s, %s, %s; load average %s",
 		runtime.NumCPU(), float64(total)/(1<<30), strings.TrimSpace(string(kernel)), groups, runtime.Version(), strings.Join(load[:], " "))
+}
+
+// Run is the main function of a benchmark's program. It runs the benchmark until it is done,
+// or an interrupt ends its context, prints its error and returns the exit code.
+func Run(name string, run func(ctx context.Context, arguments []string) error) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		return 1
+	}
+	return 0
 }

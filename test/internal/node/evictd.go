@@ -77,33 +77,27 @@ type Attempt struct {
 }
 
 // Decisions returns the last decisions, the newest first.
-func (n *Node) Decisions(ctx context.Context) ([]Decision, error) {
-	var page struct {
-		Decisions []Decision `json:"decisions"`
+func (n *Node) Decisions(ctx context.Context) (decisions []Decision, err error) {
+	text, err := n.LastDecisions(ctx)
+	if err == nil {
+		err = json.Unmarshal(text, &decisions)
 	}
-	err := n.status(ctx, &page)
-	return page.Decisions, err
+	return decisions, err
 }
 
 // LastDecisions returns the last decisions as evictd writes them.
-func (n *Node) LastDecisions(ctx context.Context) (json.RawMessage, error) {
-	var page struct {
-		Decisions json.RawMessage `json:"decisions"`
-	}
-	err := n.status(ctx, &page)
-	return page.Decisions, err
-}
-
-// status reads evictd's document.
-func (*Node) status(ctx context.Context, into any) error {
+func (*Node) LastDecisions(ctx context.Context) (json.RawMessage, error) {
 	text, _, err := pages.Get(ctx, http.DefaultClient, debugAddress+"/debug/status")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fmt.Errorf("parsing /debug/status: %w", err)
+	page := struct {
+		Decisions json.RawMessage `json:"decisions"`
+	}{json.RawMessage("[]")}
+	if err := json.Unmarshal([]byte(text), &page); err != nil {
+		return nil, fmt.Errorf("parsing /debug/status: %w", err)
 	}
-	return nil
+	return page.Decisions, nil
 }
 
 // Log returns evictd's log.
