@@ -35,7 +35,7 @@ func (b *bench) makeNode(ctx context.Context, i int) ([]types.UID, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.client.CoreV1().Nodes().Create(ctx, &corev1.Node{
+	_, err = b.cluster.Client().CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)},
 		Status:     corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(total, resource.BinarySI)}},
 	}, metav1.CreateOptions{})
@@ -49,7 +49,7 @@ func (b *bench) makeNode(ctx context.Context, i int) ([]types.UID, error) {
 		}
 		uids = append(uids, uid)
 	}
-	pod, err := b.client.CoreV1().Pods(evictdtest.AccountName).Create(ctx, evictdtest.OwnPod(nodeName(i)), metav1.CreateOptions{})
+	pod, err := b.cluster.Client().CoreV1().Pods(evictdtest.AccountName).Create(ctx, evictdtest.OwnPod(nodeName(i)), metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("making an agent's pod: %w", err)
 	}
@@ -59,7 +59,7 @@ func (b *bench) makeNode(ctx context.Context, i int) ([]types.UID, error) {
 
 // makePod creates a running pod on a node, and returns its UID.
 func (b *bench) makePod(ctx context.Context, i int) (types.UID, error) {
-	pods := b.client.CoreV1().Pods(metav1.NamespaceDefault)
+	pods := b.cluster.Client().CoreV1().Pods(metav1.NamespaceDefault)
 	pod, err := pods.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "web-frontend-7c9f6d5b48-", Labels: map[string]string{"app.kubernetes.io/name": "web-frontend"}},
 		Spec: corev1.PodSpec{NodeName: nodeName(i), Containers: []corev1.Container{{

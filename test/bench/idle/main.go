@@ -13,7 +13,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/evictdtest"
@@ -26,7 +25,6 @@ type bench struct {
 	agents, pods int           // pods are those of each node, beside the agent's
 	dir          string
 	cluster      *cluster.Cluster
-	client       kubernetes.Interface
 }
 
 func main() { os.Exit(measure.Run("idle", run)) }
@@ -45,12 +43,12 @@ func run(ctx context.Context, arguments []string) error {
 		return errors.New("a window of at least one second, and at least one agent")
 	}
 	return cluster.With(ctx, "idle", func(c *cluster.Cluster, dir string) (err error) {
-		b.cluster, b.client, b.dir = c, c.Client(), dir
+		b.cluster, b.dir = c, dir
 		// The DaemonSet goes before there is a node: without a kubelet the agents' pods are made here.
 		if _, err = c.Kubectl(ctx, "", "apply", "-f", "../deploy/daemonset.yaml"); err != nil {
 			return err
 		}
-		err = b.client.AppsV1().DaemonSets(evictdtest.AccountName).Delete(ctx, evictdtest.AccountName, metav1.DeleteOptions{})
+		err = b.cluster.Client().AppsV1().DaemonSets(evictdtest.AccountName).Delete(ctx, evictdtest.AccountName, metav1.DeleteOptions{})
 		if err != nil {
 			return err
 		}

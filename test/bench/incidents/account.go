@@ -97,8 +97,7 @@ func (l *life) seeContainer(c *corev1.ContainerStatus, at time.Time) {
 		if c.State.Running == nil {
 			l.finished = state.FinishedAt.Time
 		}
-		code := state.ExitCode
-		l.exit = &code
+		l.exit = new(state.ExitCode)
 		if state.Reason == "OOMKilled" && !l.killed[state.ContainerID] {
 			l.killed[state.ContainerID] = true
 			if !l.add(byKernel, at) {

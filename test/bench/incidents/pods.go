@@ -85,8 +85,7 @@ func (p *Pod) change(spec *corev1.PodSpec, dir string) {
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},
 	}})
 	if p.Grace > 0 {
-		seconds := int64(p.Grace / time.Second)
-		spec.TerminationGracePeriodSeconds = &seconds
+		spec.TerminationGracePeriodSeconds = new(int64(p.Grace / time.Second))
 	}
 	if p.PreStop > 0 {
 		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{

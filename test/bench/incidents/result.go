@@ -76,10 +76,8 @@ func (r *Result) file() string { return fmt.Sprintf("%02d-%s-%d", r.Scenario, r.
 func (r *Result) write(dir string) error {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err == nil {
-		err = os.MkdirAll(dir, 0o755) //nolint:gosec // it is for reading
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, r.file()+".json"), append(text, '\n'), 0o644) //nolint:gosec // it is for reading
+		err = errors.Join(os.MkdirAll(dir, 0o755), //nolint:gosec // it is for reading
+			os.WriteFile(filepath.Join(dir, r.file()+".json"), append(text, '\n'), 0o644)) //nolint:gosec // it is for reading
 	}
 	if err != nil {
 		return fmt.Errorf("keeping a result: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,9 +14,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
+	"github.com/evictd/evictd/test/internal/pages"
 )
 
 // calmFor is how long nothing must happen until an incident is over: longer than the kubelet's
@@ -254,4 +257,24 @@ func (t *turn) end(ctx context.Context) error {
 	}
 	_, cordoned := t.Node.Kubectl(ctx, "uncordon", t.Node.Name())
 	return errors.Join(freed, kept, cordoned, t.room.limit(-1), t.room.ballast.Set(0), t.clear(ctx), t.removeImages(ctx))
+}
+
+// client is a steady client: it asks for a page at an interval, each time on a new connection, and waits a second at
+// most.
+type client struct{ asked, failed int }
+
+// run asks until the context ends. It does not make up for what it has missed.
+func (c *client) run(ctx context.Context, url string) {
+	const every = 50 * time.Millisecond
+	asks := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
+		_, code, err := pages.Get(ctx, asks, url)
+		if ctx.Err() != nil {
+			return // the last request was cut
+		}
+		c.asked++
+		if err != nil || code != http.StatusOK {
+			c.failed++
+		}
+	}, every)
 }

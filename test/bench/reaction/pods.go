@@ -23,8 +23,7 @@ func (b *bench) allocator(name string, rate, takes int64) node.Workload {
 		Name: name, UsesMiB: takes / mebibyte, AsksMiB: 16, LimitMiB: takes/mebibyte + 256,
 		Flags: []string{"--memory-rate=" + strconv.FormatInt(rate, 10), "--start-file=/gates/" + name},
 		Change: func(spec *corev1.PodSpec) {
-			grace := int64(5)
-			spec.TerminationGracePeriodSeconds = &grace
+			spec.TerminationGracePeriodSeconds = new(int64(5))
 			node.Mount(spec, "gates", "/gates", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: b.Dir}})
 			if b.settings.busy() {
 				requestCPU(spec, allocatorRequest)
