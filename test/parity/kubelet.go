@@ -15,7 +15,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
-	"k8s.io/kubernetes/pkg/kubelet/server/stats"
+	kubeletstats "k8s.io/kubernetes/pkg/kubelet/server/stats"
 	kubelettypes "k8s.io/kubernetes/pkg/kubelet/types"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -49,12 +49,12 @@ const softGrace = 600
 type oracle struct {
 	// Of the two interfaces the manager uses what is defined below; it receives a pod's eviction as an
 	// Event, which kill sees too.
-	stats.SummaryProvider
+	kubeletstats.SummaryProvider
 	record.FakeRecorder
 
 	state   *State
 	pods    []*corev1.Pod // as in the kubelet; nil for a node without pods
-	usage   []statsapi.PodStats
+	stats   []statsapi.PodStats
 	manager eviction.Manager
 	clock   readingClock
 	at      int // the reading of this cycle; -1 before the first
@@ -73,7 +73,7 @@ func kubelet(ctx context.Context, state *State, thresholds []evictionapi.Thresho
 		}
 		o.pods = append(o.pods, pods[i].kubelet())
 		if stats := pods[i].stats(); stats != nil {
-			o.usage = append(o.usage, *stats)
+			o.stats = append(o.stats, *stats)
 		}
 	}
 	o.manager, _ = eviction.NewManager(o, eviction.Config{
@@ -126,7 +126,7 @@ func (o *oracle) kill(pod *corev1.Pod, _ bool, grace *int64, change func(*corev1
 
 // Get returns the Summary of this cycle's reading.
 func (o *oracle) Get(context.Context, bool) (*statsapi.Summary, error) {
-	return o.state.summary(o.at, o.clock.Now(), o.usage), nil
+	return o.state.summary(o.at, o.clock.Now(), o.stats), nil
 }
 
 // HasDedicatedImageFs reports whether images have their own filesystem.
