@@ -18,6 +18,9 @@ func (c *EvictdConfiguration) Warnings(capacity func(pressure.Signal) int64) (wa
 		return nil
 	}
 	for i := range lines {
+		if l := &lines[i]; l.Signal.Unit() == pressure.Bytes && !isShare(l.Written) && l.Quantity.Of(0) > 0 && l.Quantity.Of(0) < 1<<20 {
+			warnings = append(warnings, fmt.Sprintf("%s: %s is less than 1Mi: write its unit, such as %s%% or %sMi", l.path, l.Written, l.Written, l.Written))
+		}
 		if of := lines[i].nearlyAll(capacity); of != "" {
 			warnings = append(warnings, fmt.Sprintf("%s: %s is more than 80%% %s: below it pods are evicted, and that is nearly always",
 				lines[i].path, lines[i].Written, of))
