@@ -60,6 +60,7 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 		inForce = nil // the next valid file is always a change
 	}
 	return config.Watch(ctx, d.flags.config, inForce, apply, func(err error) {
+		d.refused.Store(&err)
 		instead := "the one before stays in force"
 		if d.idles() != nil {
 			instead = insteadIdle
@@ -83,6 +84,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	}
 	d.inForce.Store(c)
 	d.idle.Store(nil)
+	d.refused.Store(nil)
 	d.recorder.InForce(policy.Thresholds, true)
 	_ = d.sampler.Close() // only files that were read
 	d.sampler = sampler

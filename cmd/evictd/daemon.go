@@ -30,6 +30,7 @@ import (
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -42,6 +43,7 @@ type daemon struct {
 	flags    *runFlags
 	inForce  atomic.Pointer[config.EvictdConfiguration]
 	idle     atomic.Pointer[error] // why the file is refused; nil once one was valid
+	refused  atomic.Pointer[error] // why the file as it is now is refused; nil where it is in force
 	logger   *zap.Logger
 	clients  *apiclient.Clients
 	host     *host
@@ -101,15 +103,19 @@ func (d *daemon) listen(ctx context.Context, registry *prometheus.Registry) erro
 		return fmt.Errorf("%w; name another address by --http-bind-address", err)
 	}
 	d.servers = append(d.servers, server)
-	if d.flags.debug == d.flags.address || d.flags.debug == "0" {
+	if d.flags.debug == d.flags.address || switchedOff(d.flags.debug) {
 		return nil
 	}
-	if server, err = httpd.Listen(ctx, d.flags.debug, document); err != nil {
-		return fmt.Errorf("%w; name another address by --debug-bind-address", err)
+	if server, err = httpd.Listen(ctx, d.flags.debug, document); err != nil { // evictd evicts all the same
+		d.logger.Error("the document is not served: evictd status and rank get no answer; name another address by --debug-bind-address", zap.Error(err))
+		return nil
 	}
 	d.servers = append(d.servers, server)
 	return nil
 }
+
+// switchedOff reports whether the document is served nowhere. An empty address would be a port on all of them.
+func switchedOff(debugAddress string) bool { return debugAddress == "0" || debugAddress == "" }
 
 // watchAndRecord creates what watches the API server, and metrics, log and Events.
 func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
@@ -268,6 +274,9 @@ func (d *daemon) status(r *http.Request) (any, error) {
 	document.APIVersion, document.Kind = status.APIVersion, status.Kind
 	document.EvictdVersion, document.Revision, document.NodeName = version, revision, d.flags.nodeName
 	document.Configuration, document.Decisions = d.inForce.Load(), d.recorder.LastDecisions()
+	if refused := d.refused.Load(); refused != nil {
+		document.ConfigurationRefused = wording.OneLine((*refused).Error())
+	}
 	document.Rank(document.Short())
 	return document, nil
 }

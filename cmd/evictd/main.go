@@ -57,7 +57,7 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 	}
 	root.SetErrPrefix("evictd:")
 	// Cobra's own flag needs text/template for this line, and with that the linker leaves 6 MB of methods in.
-	asks := root.Flags().Bool("version", false, "print the version")
+	asks := root.Flags().BoolP("version", "v", false, "print the version")
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if *asks {
 			return printVersion(cmd, args)

@@ -236,13 +236,17 @@ func TestTakenPortSaysWhatToDo(t *testing.T) {
 	}
 	defer listener.Close()
 	taken := listener.Addr().String()
-	for flag, other := range map[string]string{"--http-bind-address": "--debug-bind-address", "--debug-bind-address": "--http-bind-address"} {
-		code, _, stderr := call(t, "run", "--node-name=n", flag, taken, other, "127.0.0.1:0", "--config", configFile(t, memoryOnly),
-			"--host-root", machine(t), "--kubeconfig", kubeconfigFor(t, refusing()))
-		// The kernel's error is logged before; the fault itself is reported once.
-		if code != exitFault || strings.Count(stderr, "listening on "+taken) != 1 || !strings.HasSuffix(stderr, "name another address by "+flag+"\n") {
-			t.Errorf("code %d, stderr %q", code, stderr)
-		}
+	code, _, stderr := call(t, "run", "--node-name=n", "--http-bind-address", taken, "--config", configFile(t, memoryOnly),
+		"--host-root", machine(t), "--kubeconfig", kubeconfigFor(t, refusing()))
+	// The kernel's error is logged before; the fault itself is reported once.
+	if code != exitFault || strings.Count(stderr, "listening on "+taken) != 1 || !strings.HasSuffix(stderr, "name another address by --http-bind-address\n") {
+		t.Errorf("code %d, stderr %q", code, stderr)
+	}
+	// Without the document evictd evicts all the same.
+	flags, log := flagsFor(t, machine(t), refusing()), newJournal()
+	flags.debug = taken
+	if d := builtDaemon(t, flags, log); len(d.servers) != 1 || !strings.Contains(log.String(), "the document is not served") {
+		t.Errorf("%d servers, log %s", len(d.servers), log)
 	}
 }
 

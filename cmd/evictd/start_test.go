@@ -51,7 +51,7 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	}
 	write(nonsense)
 	e.await("the one before stays in force")
-	if code, text := e.page("/debug/status"); code != http.StatusOK {
+	if code, text := e.page("/debug/status"); code != http.StatusOK || !strings.Contains(text, `"configurationRefused": "invalid configuration: `) {
 		t.Errorf("/debug/status: %d %s", code, text)
 	}
 	if _, text := e.page("/readyz"); strings.Contains(text, "refused") {
@@ -75,7 +75,7 @@ func TestDocumentIsServedToTheNodeAlone(t *testing.T) {
 	}
 	const pages, document, forAll = "The pages:\n", "/debug/status\n", "/livez\n/metrics\n/readyz\n"
 	for debug, want := range map[string][]string{
-		"0": {pages + forAll}, "127.0.0.2:0": {pages + forAll, pages + document},
+		"0": {pages + forAll}, "": {pages + forAll}, "127.0.0.2:0": {pages + forAll, pages + document},
 		"127.0.0.1:0": {pages + document + forAll}, // as --http-bind-address
 	} {
 		flags := flagsFor(t, machine(t), refusing())

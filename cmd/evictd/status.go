@@ -49,6 +49,9 @@ func addDebugAddress(cmd *cobra.Command, address *string, usage string) {
 
 // askStatus asks the running evictd for its document, with the pods' disk use or without.
 func askStatus(ctx context.Context, address string, disk bool) (*status.Document, error) {
+	if switchedOff(address) {
+		return nil, fmt.Errorf("asking evictd: it serves its document nowhere, as --debug-bind-address is %q; give evictd run an address there", address)
+	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	d, err := fetch(ctx, "http://"+address+"/debug/status?disk="+strconv.FormatBool(disk))

@@ -55,8 +55,10 @@ type Document struct {
 	// Decisions are the last ones as the log has them, the newest first.
 	Decisions []json.RawMessage `json:"decisions,omitempty"`
 
-	// Configuration is the one that applies, with every default spelled out.
-	Configuration *config.EvictdConfiguration `json:"configuration"`
+	// Configuration is the one that applies, with every default spelled out; ConfigurationRefused is why the file as it is
+	// now does not, "" where it does.
+	Configuration        *config.EvictdConfiguration `json:"configuration"`
+	ConfigurationRefused string                      `json:"configurationRefused,omitempty"`
 	// Pods are the node's that have not finished, by namespace and name. PodsUnknown says why the list
 	// is not complete or too old; "" where it is neither.
 	Pods        []Pod  `json:"pods"`

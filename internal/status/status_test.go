@@ -245,6 +245,11 @@ func TestSummary(t *testing.T) {
 		"does not know": {func(d *status.Document) {
 			d.Enforcement, d.Signals, d.Decisions = acting.State{Reason: "StopUnknown"}, nil, nil
 		}, "stop unknown|none|none lately|0s ago"},
+		"its file is refused": {
+			func(d *status.Document) { d.ConfigurationRefused = "evictd.yaml:3: dryRun: …" },
+			"acts, the file is refused and the one before applies: evictd.yaml:3: dryRun: …|" +
+				"memory.available hard, nodefs.available in grace or transition, pid.available unknown|2s ago shop/web-2|0s ago",
+		},
 	} {
 		d := full(t)
 		test.change(d)

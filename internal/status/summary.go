@@ -41,14 +41,19 @@ func (d *Document) decisions() []decision {
 
 // mode says whether the agent evicts.
 func (d *Document) mode() string {
+	mode, why := "", d.Enforcement.Why
 	switch reason := d.Enforcement.Reason; reason {
 	case acting.Acts:
-		return "acts"
+		mode = "acts"
 	case acting.Configured:
-		return "dry run"
+		mode = "dry run"
 	default: // Stopped, StopUnknown
-		return strings.ToLower(strings.ReplaceAll(string(reason), "Unknown", " unknown"))
+		mode = strings.ToLower(strings.ReplaceAll(string(reason), "Unknown", " unknown"))
 	}
+	if d.ConfigurationRefused != "" {
+		mode, why = mode+", the file is refused and the one before applies", d.ConfigurationRefused
+	}
+	return strings.TrimSuffix(mode+": "+why, ": ")
 }
 
 // pressure names the signals under pressure, and those that could not be read.

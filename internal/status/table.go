@@ -38,7 +38,7 @@ func (d *Document) WriteTable(w io.Writer) error {
 	r := rows{
 		{d.headline(s)},
 		{"EVICTD", d.EvictdVersion + " " + d.Revision},
-		{"MODE", strings.TrimSuffix(d.mode()+": "+d.Enforcement.Why, ": ")},
+		{"MODE", d.mode()},
 		{"PRESSURE", d.pressure()},
 		{"LAST EVICTION", d.lastEviction()},
 		{"LAST TICK", d.ago(d.LastTick)},
