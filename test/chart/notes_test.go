@@ -18,8 +18,22 @@ func TestNotes(t *testing.T) {
 			[]string{"EVICTS PODS", "WARNING"},
 		},
 		{"image of a registry", "image: {repository: registry.corp.test/example/evictd}", []string{"is in DRY RUN"}, []string{"No registry"}},
-		{"acts", "config: {dryRun: false}", []string{"EVICTS PODS", "--set config.dryRun=true"}, []string{"DRY RUN", "would do"}},
-		{"acts, but for the flag", "{config: {dryRun: false}, extraArgs: [--dry-run]}", []string{"is in DRY RUN"}, []string{"EVICTS PODS"}},
+		{
+			"acts", "config: {dryRun: false}",
+			[]string{"EVICTS PODS", "kubectl -n node-agents create configmap evictd-stop", "--set config.dryRun=true"},
+			[]string{"DRY RUN", "would do", "extraArgs"},
+		},
+		{
+			"acts, but for the flag", "{config: {dryRun: false}, extraArgs: [--dry-run]}",
+			[]string{"is in DRY RUN", "extraArgs has --dry-run, which overrides", "and take --dry-run out of extraArgs"},
+			[]string{"EVICTS PODS", "evictd-stop"},
+		},
+		{"the flag with a value", "{config: {dryRun: false}, extraArgs: [--dry-run=T]}", []string{"is in DRY RUN"}, []string{"EVICTS PODS"}},
+		{
+			"the last flag counts", "{config: {dryRun: false}, extraArgs: [--dry-run, --dry-run=false]}",
+			[]string{"EVICTS PODS"}, []string{"DRY RUN", "extraArgs"},
+		},
+		{"the flag does not let it act", "{config: {dryRun: true}, extraArgs: [--dry-run=false]}", []string{"is in DRY RUN"}, []string{"EVICTS PODS"}},
 		{"not confined", "ownNodePolicies: {evictions: false}", []string{"WARNING: evictd's account is not confined"}, nil},
 	} {
 		notes := Render(t, "node-agents", test.values).Notes
