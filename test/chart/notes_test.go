@@ -14,7 +14,7 @@ func TestNotes(t *testing.T) {
 	}{
 		{
 			"shipped", "",
-			[]string{"is in DRY RUN", "No registry has the image registry.example/evictd/evictd:", "would do", "helm upgrade evictd CHART -n node-agents --reset-then-reuse-values --set config.dryRun=false", "helm test evictd -n node-agents", "kubectl -n node-agents exec"},
+			[]string{"is in DRY RUN", "No registry has the image registry.example/evictd/evictd:", "would do", "helm upgrade evictd CHART -n node-agents --reset-then-reuse-values --set config.dryRun=false", "helm test evictd -n node-agents", "kubectl -n node-agents get daemonset evictd\n", "kubectl -n node-agents exec"},
 			[]string{"EVICTS PODS", "WARNING"},
 		},
 		{"image of a registry", "image: {repository: registry.corp.test/example/evictd}", []string{"is in DRY RUN"}, []string{"No registry"}},
