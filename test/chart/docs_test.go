@@ -29,6 +29,11 @@ func TestInstallPagesKustomizationsBuild(t *testing.T) {
 	if _, ok := built[1]["DaemonSet node-agents/evictd"]; !ok {
 		t.Error("the namespace is another one")
 	}
+	for name := range built[1] {
+		if strings.HasPrefix(name, "Namespace ") {
+			t.Errorf("%s is in the kustomization: kubectl delete -k would delete it with what others have in it", name)
+		}
+	}
 	if rest := fields(built[2]["DaemonSet evictd/evictd"]); !strings.Contains(fmt.Sprint(rest), "NotIn") {
 		t.Errorf("the first DaemonSet is not kept off the nodes of the second: %v", rest)
 	}
