@@ -19,7 +19,7 @@ import (
 const fakeKubectl = `#!/bin/sh
 case "$*" in
 *forbidden*) echo 'Error from server (Forbidden): pods is forbidden' >&2; exit 1 ;;
-*"get pods"*) grep -- "$(expr "$*" : '.*spec.nodeName=\([^ ]*\)')" "$FAKE/pods" || true ;;
+*"get pods"*'containerStatuses[?(@.name=="evictd")].state.running'*) grep -- "$(expr "$*" : '.*spec.nodeName=\([^ ]*\)')" "$FAKE/pods" || true ;;
 *"get pod "*nodeName*) echo worker-1 ;;
 *"config view"*) echo shop ;;
 *evictd-down*) echo 'evictd: asking evictd at :9464: connection refused' >&2; echo 'command terminated with exit code 1' >&2; exit 1 ;;
@@ -29,13 +29,18 @@ case "$*" in
 esac
 `
 
-const fakePods = `Job <none> worker-3 evictd-job Succeeded <none>
-DaemonSet <none> worker-2 evictd-calm Running <none>
-DaemonSet <none> worker-1 evictd-busy Running <none>
-DaemonSet 2026-01-01T00:00:00Z worker-1 evictd-zold Running <none>
-DaemonSet <none> worker-3 evictd-down Running <none>
-DaemonSet <none> worker-4 evictd-new Pending ImagePullBackOff
-DaemonSet <none> worker-5 evictd-hung Running <none>
+// fakePods are the columns that the script asks for: the owner's kind, the deletion, the node, the name and the phase of
+// a pod, and of its container evictd the start, why it ended and why it waits. The pod of worker-2 is Pending because of
+// another container.
+const fakePods = `Job <none> worker-3 evictd-job Succeeded <none> Completed <none>
+DaemonSet <none> worker-2 evictd-calm Pending 2026-01-01T00:00:00Z <none> <none>
+DaemonSet <none> worker-1 evictd-busy Running 2026-01-01T00:00:00Z <none> <none>
+DaemonSet 2026-01-01T00:00:00Z worker-1 evictd-zold Running 2026-01-01T00:00:00Z <none> <none>
+DaemonSet <none> worker-3 evictd-down Running 2026-01-01T00:00:00Z <none> <none>
+DaemonSet <none> worker-4 evictd-new Pending <none> <none> ImagePullBackOff
+DaemonSet <none> worker-5 evictd-hung Running 2026-01-01T00:00:00Z <none> <none>
+DaemonSet <none> worker-6 evictd-ended Running <none> OOMKilled <none>
+DaemonSet <none> worker-7 evictd-unseen Pending <none> <none> <none>
 `
 
 // fakeTimeout stands in for timeout: the time of one agent is over at once.
@@ -45,7 +50,7 @@ shift
 exec "$@"
 `
 
-// TestPlugin: what each call of testdata/plugin.txt answers, by the script of `kubectl evictd` before a cluster of five
+// TestPlugin: what each call of testdata/plugin.txt answers, by the script of `kubectl evictd` before a cluster of seven
 // nodes, of which four have an agent that runs. Scripts in place of kubectl and timeout answer. A line for each agent, by
 // node, is of those that answer, and one sentence is about each other one; the other commands run in the pod of the
 // node's agent.
