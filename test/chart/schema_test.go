@@ -38,6 +38,7 @@ func refusals() []refusal {
 			`- at '/dashboards/labelValue': 'yes please' does not match pattern '^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$'`,
 		},
 		{"podMonitor: {labels: {a: 1}}", `- at '/podMonitor/labels/a': got number, want string`},
+		{"networkPolicy: {ports: [https]}", `- at '/networkPolicy/ports/0': got string, want integer`},
 		{"http: {port: 0}", `- at '/http/port': minimum: got 0, want 1`},
 		{"hostPaths: {images: ''}", `- at '/hostPaths/images': '' does not match pattern '^/[^ ,{}]*$'`},
 		{"resources: {request: {}}", `- at '/resources': additional properties 'request' not allowed`},
