@@ -31,7 +31,8 @@ func TestNotes(t *testing.T) {
 		{"the flag with a value", "{config: {dryRun: false}, extraArgs: [--dry-run=T]}", []string{"is in DRY RUN"}, []string{"EVICTS PODS"}},
 		{
 			"the last flag counts", "{config: {dryRun: false}, extraArgs: [--dry-run, --dry-run=false]}",
-			[]string{"EVICTS PODS"}, []string{"DRY RUN", "extraArgs"},
+			[]string{"EVICTS PODS"},
+			[]string{"DRY RUN", "extraArgs"},
 		},
 		{"the flag does not let it act", "{config: {dryRun: true}, extraArgs: [--dry-run=false]}", []string{"is in DRY RUN"}, []string{"EVICTS PODS"}},
 		{"not confined", "ownNodePolicies: {evictions: false}", []string{"WARNING: evictd's account is not confined"}, nil},
