@@ -56,6 +56,33 @@ func inDoubt(t *Tracker) []string {
 
 func memoryOfNode() decide.Resource { return decide.Resource{Kind: pressure.MemoryKind} }
 
+// There is one request for a resource at most: a disk's bytes and inodes are two, memory and its stall are one. A
+// decision sees those for other resources while they may be evictd's.
+func TestOneRequestForAResource(t *testing.T) {
+	t.Parallel()
+	tracker := on(&node{})
+	for _, open := range []*decide.InDoubt{
+		about("bytes", pressure.NodeFSAvailable, 7, 0), about("inodes", pressure.NodeFSInodesFree, 7, 0),
+		about("images", pressure.ImageFSAvailable, 8, 0), about("first", pressure.MemoryAvailable, 0, 0),
+		about("stall", pressure.MemoryStall, 0, 0),
+	} {
+		learn(tracker, open)
+	}
+	if all := strings.Join(inDoubt(tracker), " "); all != "bytes images inodes stall" {
+		t.Errorf("in doubt: %q", all)
+	}
+	for now, wanted := range map[time.Duration]string{time.Second: "stall; bytes inodes images", time.Hour: "stall;"} {
+		own, others := tracker.doubts(memoryOfNode(), at(now))
+		got := own.UID() + ";"
+		for i := range others {
+			got += " " + others[i].UID()
+		}
+		if got != wanted {
+			t.Errorf("after %v memory and others are held by %q, want %q", now, got, wanted)
+		}
+	}
+}
+
 // The outcome of a plan resolves the request in doubt, keeps it in doubt or replaces it by another.
 func TestReportAboutARequestInDoubt(t *testing.T) {
 	t.Parallel()
