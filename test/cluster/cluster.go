@@ -188,7 +188,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		}
 	}
 	var err error
-	if c.network, err = freeNetwork(ctx, c.apiPort()); err != nil {
+	if c.network, err = freeNetwork(ctx, c.ports()); err != nil {
 		return err
 	}
 	if err = c.writeIdentities(); err != nil {

@@ -22,20 +22,32 @@ const (
 // the kernel's ephemeral ports, so that it stays free until its process listens, or, after a
 // pause, listens again. Two concurrent callers may, very seldom, get the same address.
 func FreeAddress(ctx context.Context) (string, error) {
-	return free(ctx, portCount, func(i int) string { return net.JoinHostPort(loopback, strconv.Itoa(firstPort+i)) })
+	return free(ctx, portCount, func(i int) []string { return []string{net.JoinHostPort(loopback, strconv.Itoa(firstPort+i))} })
 }
 
-// free returns one of so many addresses that has no listener.
-func free(ctx context.Context, count int, nth func(int) string) (address string, err error) {
-	var config net.ListenConfig
+// free returns the first address of one of so many lists of which no address has a listener.
+func free(ctx context.Context, count int, nth func(int) []string) (address string, err error) {
 	for _, one := range rand.Perm(count) { //nolint:gosec // only so that two callers seldom meet
-		listener, inUse := config.Listen(ctx, "tcp4", nth(one))
-		if inUse == nil {
-			return nth(one), listener.Close()
+		if err = unused(ctx, nth(one)); err == nil {
+			return nth(one)[0], nil
 		}
-		err = inUse
 	}
-	return "", fmt.Errorf("looking for a free address from %s on: %w", nth(0), err)
+	return "", fmt.Errorf("looking for a free address from %s on: %w", nth(0)[0], err)
+}
+
+// unused returns an error where one of the addresses has a listener.
+func unused(ctx context.Context, addresses []string) error {
+	var config net.ListenConfig
+	for _, address := range addresses {
+		listener, err := config.Listen(ctx, "tcp4", address)
+		if err != nil {
+			return err
+		}
+		if err = listener.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // The ports of a cluster, at its own address.
@@ -50,11 +62,27 @@ const (
 	kubeletzPort   = 10248
 )
 
-// freeNetwork finds a network of loopback addresses whose first one has that port free. That one becomes the address of
-// all servers of the cluster and of the service "kubernetes": Linux answers on all of 127.0.0.0/8 without setup, so
+// ports are those of the cluster.
+func (c *Cluster) ports() []int {
+	ports := []int{c.apiPort(), etcdPort, etcdPeerPort, controllerPort}
+	if c.options.Node {
+		ports = append(ports, schedulerPort, kubeletPort, kubeletzPort)
+	}
+	return ports
+}
+
+// freeNetwork finds a network of loopback addresses whose first one has those ports free. That one becomes the address
+// of all servers of the cluster and of the service "kubernetes": Linux answers on all of 127.0.0.0/8 without setup, so
 // pods on the host's network reach the API server there without kube-proxy.
-func freeNetwork(ctx context.Context, port int) (network string, err error) {
+func freeNetwork(ctx context.Context, ports []int) (network string, err error) {
 	const networks = 16 * 256
-	first, err := free(ctx, networks, func(i int) string { return fmt.Sprintf("127.%d.%d.1:%d", 96+i/256, i%256, port) })
-	return strings.TrimSuffix(first, fmt.Sprintf(".1:%d", port)), err
+	first, err := free(ctx, networks, func(i int) []string {
+		var all []string
+		for _, port := range ports {
+			all = append(all, fmt.Sprintf("127.%d.%d.1:%d", 96+i/256, i%256, port))
+		}
+		return all
+	})
+	network, _, _ = strings.Cut(first, ".1:")
+	return network, err
 }
