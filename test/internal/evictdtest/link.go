@@ -59,13 +59,18 @@ func (l *Link) Refuse() {
 func (l *Link) Cut() {
 	l.set(func() {
 		for _, c := range l.accepted {
-			if tcp, ok := c.Conn.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // a reset, not an orderly end
-			}
-			_ = c.Close()
+			reset(c.Conn)
 		}
 		l.accepted = nil
 	})
+}
+
+// reset ends a connection, but not in the orderly way.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
 }
 
 // Hold forwards nothing, in either direction, and ends no connection.
@@ -100,7 +105,11 @@ func (l *Link) Accept() (net.Conn, error) {
 		l.mu.Unlock()
 		conn, err := listener.Accept()
 		l.mu.Lock()
-		if err == nil {
+		switch {
+		case err == nil && (l.refuses || listener != l.listener): // by the kernel, before [Link.Refuse]
+			reset(conn)
+			continue
+		case err == nil:
 			c := &connection{Conn: conn, link: l}
 			l.accepted = append(l.accepted, c)
 			return c, nil
