@@ -9,6 +9,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/strictyaml"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -31,25 +32,31 @@ func validateConfig(cmd *cobra.Command, file string) (err error) {
 	var loaded *config.EvictdConfiguration
 	if file != standardStream {
 		loaded, err = config.Load(file)
-	} else if text, unread := io.ReadAll(io.LimitReader(cmd.InOrStdin(), config.MaxFileBytes+1)); unread != nil {
+	} else if text, unread := io.ReadAll(io.LimitReader(cmd.InOrStdin(), strictyaml.MaxBytes+1)); unread != nil {
 		err = unread
 	} else {
 		loaded, err = config.ParseFile(file, text)
 	}
-	switch invalid, refused := errors.AsType[utilerrors.Aggregate](err); {
-	case refused:
-		// Each line is one fault and nothing else is printed, so that a script can count them and an editor can jump to the line.
-		for _, fault := range invalid.Errors() {
-			cmd.PrintErrln(fault)
-		}
-		return errReported
-	case err != nil:
-		cmd.PrintErrln(file+":", err)
-		return errReported
+	if err != nil {
+		return reportFaults(cmd, file, err)
 	}
 	for _, warning := range loaded.Warnings(nil) {
 		cmd.PrintErrln(file+": warning:", warning)
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", file)
 	return err
+}
+
+// reportFaults prints what is wrong with a file. Each line is one fault and nothing else is printed, so that a script can
+// count them and an editor can jump to the line.
+func reportFaults(cmd *cobra.Command, file string, err error) error {
+	invalid, refused := errors.AsType[utilerrors.Aggregate](err)
+	if !refused {
+		cmd.PrintErrln(file+":", err)
+		return errReported
+	}
+	for _, fault := range invalid.Errors() {
+		cmd.PrintErrln(fault)
+	}
+	return errReported
 }

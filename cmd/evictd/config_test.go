@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/strictyaml"
 )
 
 func configFile(t *testing.T, content string) string {
@@ -26,9 +26,9 @@ func TestConfigDefaultsValidate(t *testing.T) {
 // Of the standard input no more is read than a file may have.
 func TestConfigValidateReadsNoMoreThanAFile(t *testing.T) {
 	t.Parallel()
-	stdin := strings.NewReader(strings.Repeat("#\n", config.MaxFileBytes))
+	stdin := strings.NewReader(strings.Repeat("#\n", strictyaml.MaxBytes))
 	code, _, stderr := callWith(t, stdin, "config", "validate", "-")
-	if code != exitFault || !strings.HasPrefix(stderr, "-:1: is larger than 1 MiB: ") || stdin.Len() < config.MaxFileBytes-1 {
+	if code != exitFault || !strings.HasPrefix(stderr, "-:1: is larger than 1 MiB: ") || stdin.Len() < strictyaml.MaxBytes-1 {
 		t.Errorf("exit %d, %q, and %d bytes are left", code, stderr, stdin.Len())
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
+
+	"github.com/evictd/evictd/internal/strictyaml"
 )
 
 const head = "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"
@@ -32,7 +34,7 @@ func TestBytes(t *testing.T) {
 	for file, says := range map[string]string{
 		head + "\x00":     "f:3: not YAML: control characters are not allowed",
 		head + "# \xff\n": "f:3: not YAML: invalid leading UTF-8 octet",
-		head + "#" + strings.Repeat("a", MaxFileBytes): "f:1: is larger than 1 MiB",
+		head + "#" + strings.Repeat("a", strictyaml.MaxBytes): "f:1: is larger than 1 MiB",
 		head + "queues: " + strings.Repeat("[{name: a, queues: ", 2000) + "[]" + strings.Repeat("}]", 2000): "f:3: queues[0]" +
 			strings.Repeat(".queues[0]", 15) + ".queues: Invalid value: is nested deeper than 16 queues",
 		"\ufeff" + head:           "", // a byte order mark
@@ -84,7 +86,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: got %v", err)
 	}
-	if err := os.WriteFile(path, []byte(head+strings.Repeat("#\n", MaxFileBytes)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(head+strings.Repeat("#\n", strictyaml.MaxBytes)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/evictd/evictd/internal/strictyaml"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -33,7 +34,7 @@ const deepestQueue = 16
 // are the namespaces of which they get each pod, whatever its labels. Above is the namespaces of the nearest queue above that names any; nil where none does.
 func (f *faults) queues(path *field.Path, queues []Queue, above []string, level int) (ranked []rank.Queue, taken []string) {
 	if level > deepestQueue && len(queues) > 0 {
-		f.invalid(path, field.OmitValueType{}, fmt.Sprintf("is nested deeper than %d queues", deepestQueue))
+		f.Invalid(path, field.OmitValueType{}, fmt.Sprintf("is nested deeper than %d queues", deepestQueue))
 		return nil, nil
 	}
 	names := map[string]bool{}
@@ -61,7 +62,7 @@ func (f *faults) queues(path *field.Path, queues []Queue, above []string, level 
 // labels do not choose among those of its namespaces. What is not valid means the default.
 func (f *faults) queue(path *field.Path, q *Queue, selected func(map[string]string) bool) rank.Queue {
 	if len(q.Namespaces) == 0 && selected == nil && len(q.Queues) == 0 {
-		f.add(field.Required(path, "holds no pod: set namespaces or podSelector, or queues below"))
+		f.Add(field.Required(path, "holds no pod: set namespaces or podSelector, or queues below"))
 	}
 	ranked := rank.Queue{
 		Name:             q.Name,
@@ -75,11 +76,11 @@ func (f *faults) queue(path *field.Path, q *Queue, selected func(map[string]stri
 func (f *faults) queueName(path *field.Path, name string, names map[string]bool) {
 	switch {
 	case name == "":
-		f.add(field.Required(path, "names the queue in the ranking"))
+		f.Add(field.Required(path, "names the queue in the ranking"))
 	case !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(name):
-		f.invalid(path, name, "must be 1 to 64 letters, digits, - and _")
+		f.Invalid(path, name, "must be 1 to 64 letters, digits, - and _")
 	case names[name]:
-		f.add(field.Duplicate(path, name))
+		f.Add(field.Duplicate(path, name))
 	}
 	names[name] = true
 }
@@ -93,13 +94,13 @@ func (f *faults) namespacePatterns(path *field.Path, namespaces, above, taken []
 		covering := func(outer string) bool { return covers(outer, pattern) }
 		switch {
 		case strings.Contains(name, anyEnding):
-			f.invalid(at, pattern, "may have * at its end only")
+			f.Invalid(at, pattern, "may have * at its end only")
 		case pattern != anyEnding && len(wrong) > 0:
-			f.invalid(at, pattern, "must be the name of a namespace, or the beginning of one and *: "+strings.Join(wrong, "; "))
+			f.Invalid(at, pattern, "must be the name of a namespace, or the beginning of one and *: "+strings.Join(wrong, "; "))
 		case above != nil && !slices.ContainsFunc(above, covering):
-			f.invalid(at, pattern, "is not among the namespaces of the queue above, so no pod could belong here")
+			f.Invalid(at, pattern, "is not among the namespaces of the queue above, so no pod could belong here")
 		case slices.ContainsFunc(taken, covering):
-			f.invalid(at, pattern, "is among the namespaces of a queue before this one, so no pod could belong here")
+			f.Invalid(at, pattern, "is among the namespaces of a queue before this one, so no pod could belong here")
 		}
 	}
 }
@@ -118,15 +119,15 @@ func (f *faults) guaranteed(path *field.Path, amounts map[string]string) (memory
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		at := path.Key(name)
 		if name != "memory" {
-			oneOf(f, at, name, "memory")
+			strictyaml.OneOf(&f.Faults, at, name, "memory")
 			continue
 		}
 		var err error
 		switch memory, err = parseAmount(amounts[name]); {
 		case err != nil:
-			f.invalid(at, amounts[name], `must be an amount of bytes, such as "8Gi"`)
+			f.Invalid(at, amounts[name], `must be an amount of bytes, such as "8Gi"`)
 		case memory == 0:
-			f.invalid(at, amounts[name], "must be above 0: remove it to guarantee nothing")
+			f.Invalid(at, amounts[name], "must be above 0: remove it to guarantee nothing")
 		}
 	}
 	return memory
@@ -138,20 +139,20 @@ func (f *faults) properties(path *field.Path, properties map[string]string, rank
 		at, text := path.Key(name), strings.ToLower(properties[name])
 		switch name {
 		case propertyPolicy:
-			oneOf(f, at, text, "default", "fence")
+			strictyaml.OneOf(&f.Faults, at, text, "default", "fence")
 			ranked.Fence = text == "fence"
 		case propertySort:
-			oneOf(f, at, text, "enabled", "disabled")
+			strictyaml.OneOf(&f.Faults, at, text, "enabled", "disabled")
 			ranked.IgnorePriority = text == "disabled"
 		case propertyOffset:
 			offset, err := strconv.ParseInt(text, 10, 32)
 			if err != nil {
-				f.invalid(at, text, fmt.Sprintf("must be a whole number from %d to %d", math.MinInt32, math.MaxInt32))
+				f.Invalid(at, text, fmt.Sprintf("must be a whole number from %d to %d", math.MinInt32, math.MaxInt32))
 				continue
 			}
 			ranked.Offset = int32(offset)
 		default:
-			oneOf(f, at, name, propertySort, propertyOffset, propertyPolicy)
+			strictyaml.OneOf(&f.Faults, at, name, propertySort, propertyOffset, propertyPolicy)
 		}
 	}
 }

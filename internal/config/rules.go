@@ -44,7 +44,7 @@ func (f *faults) selector(path *field.Path, selector *metav1.LabelSelector) func
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return nil
 	}
-	f.add(metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)...)
+	f.Add(metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)...)
 	matcher, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil { // it did not validate
 		matcher = labels.Everything()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/evictd/evictd/internal/strictyaml"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -26,7 +27,7 @@ const (
 func (c *EvictdConfiguration) Thresholds() []pressure.Threshold {
 	f := &faults{}
 	lines := f.lines(c)
-	if f.err() != nil {
+	if f.Err("invalid configuration") != nil {
 		return nil
 	}
 	all := make([]pressure.Threshold, 0, len(lines))
@@ -74,7 +75,7 @@ func (f *faults) linesOf(name string, c *EvictdConfiguration) (lines []line) {
 	if err != nil {
 		for _, s := range []setting{hard, soft, grace, reclaim} {
 			if s.set {
-				f.invalid(s.path, s.text, err.Error())
+				f.Invalid(s.path, s.text, err.Error())
 			}
 		}
 		return nil
@@ -92,11 +93,11 @@ func (f *faults) linesOf(name string, c *EvictdConfiguration) (lines []line) {
 	add(soft, period.Duration)
 	f.pair(soft, grace, period.Duration)
 	if len(lines) == 2 && isShare(hard.text) == isShare(soft.text) && lines[1].Quantity.Of(largest) <= lines[0].Quantity.Of(largest) {
-		f.invalid(soft.path, soft.text, fmt.Sprintf(
+		f.Invalid(soft.path, soft.text, fmt.Sprintf(
 			"must be above the hard threshold %s of the same signal, which acts first otherwise: raise it, or remove it and its grace period", hard.text))
 	}
 	if reclaim.set && !hard.set && !soft.set {
-		f.invalid(reclaim.path, reclaim.text, "has no threshold: add one to evictionHard or evictionSoft, or remove this")
+		f.Invalid(reclaim.path, reclaim.text, "has no threshold: add one to evictionHard or evictionSoft, or remove this")
 	}
 	f.reclaimEnds(reclaim, lines)
 	return lines
@@ -109,7 +110,7 @@ func (f *faults) quantity(s setting, parse func(string) (pressure.Quantity, erro
 	}
 	q, err := parse(s.text)
 	if err != nil {
-		f.invalid(s.path, s.text, err.Error())
+		f.Invalid(s.path, s.text, err.Error())
 	}
 	return q
 }
@@ -119,7 +120,7 @@ func usable(name string) (pressure.Signal, error) {
 	signal, err := pressure.ParseSignal(name)
 	switch {
 	case err != nil:
-		return signal, errors.New("unknown signal: " + meant(name, usableSignals(), "must be one of "+strings.Join(usableSignals(), ", ")))
+		return signal, errors.New("unknown signal: " + strictyaml.Meant(name, usableSignals(), "must be one of "+strings.Join(usableSignals(), ", ")))
 	case signal.Filesystem() == pressure.ContainerFS:
 		// The kubelet takes these, replaces them by those of nodefs or imagefs and only
 		// logs it (UpdateContainerFsThresholds, pkg/kubelet/eviction/helpers.go).
@@ -144,13 +145,12 @@ func (f *faults) pair(soft, grace setting, period time.Duration) {
 	off := !soft.set || soft.text == "0%" || soft.text == "100%"
 	switch {
 	case !grace.set && !off:
-		f.add(field.Required(grace.path, "the soft threshold of this signal needs a grace period: add one, like \"1m\""))
-		f.all[len(f.all)-1].line = f.line(soft.path.String()) // the file has no line for what is missing
+		f.AddAt(soft.path, field.Required(grace.path, "the soft threshold of this signal needs a grace period: add one, like \"1m\""))
 	case !grace.set:
 	case !soft.set:
-		f.invalid(grace.path, grace.text, "has no soft threshold: add one to evictionSoft or remove this")
+		f.Invalid(grace.path, grace.text, "has no soft threshold: add one to evictionSoft or remove this")
 	case period < 0:
-		f.invalid(grace.path, grace.text, "must not be negative")
+		f.Invalid(grace.path, grace.text, "must not be negative")
 	}
 }
 
@@ -159,7 +159,7 @@ func (f *faults) pair(soft, grace setting, period time.Duration) {
 func (f *faults) reclaimEnds(reclaim setting, lines []line) {
 	for i := range lines {
 		if part := share(reclaim.text); part > 0 && part < 1 && isShare(lines[i].Written) && part+share(lines[i].Written) >= 1 {
-			f.invalid(reclaim.path, reclaim.text, fmt.Sprintf(
+			f.Invalid(reclaim.path, reclaim.text, fmt.Sprintf(
 				"must be less than 100%% together with %s %s, or a pressure would never be over", lines[i].path.Root(), lines[i].Written))
 		}
 	}
@@ -171,13 +171,13 @@ func (f *faults) stall(c *EvictdConfiguration) []line {
 		return nil
 	}
 	path, m := field.NewPath("memoryStall"), c.MemoryStall
-	oneOf(f, path.Child("type"), m.Type, StallSome, StallFull)
+	strictyaml.OneOf(&f.Faults, path.Child("type"), m.Type, StallSome, StallFull)
 	available, err := parseStall(m.Threshold)
 	if err != nil {
-		f.invalid(path.Child("threshold"), m.Threshold, err.Error())
+		f.Invalid(path.Child("threshold"), m.Threshold, err.Error())
 	}
 	pause := min(c.Sampling.MaxInterval.Duration, maxIntervalHighest)
-	between(f, path.Child("window"), m.Window.Duration, max(stallWindowShortest, pause), stallWindowLongest,
+	strictyaml.Between(&f.Faults, path.Child("window"), m.Window.Duration, max(stallWindowShortest, pause), stallWindowLongest,
 		", and not shorter than sampling.maxInterval: there would be no sample in between")
 	return []line{{pressure.Threshold{Signal: pressure.MemoryStall, Quantity: available, Written: m.Threshold, Hard: true}, path}}
 }

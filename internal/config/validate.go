@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/strictyaml"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -28,61 +29,61 @@ const walkCoresLowest = 0.01
 
 // validate checks every block, nearly in the order of the fields of EvictdConfiguration.
 func (f *faults) validate(c *EvictdConfiguration) {
-	oneOf(f, field.NewPath("apiVersion"), c.APIVersion, APIVersion)
-	oneOf(f, field.NewPath("kind"), c.Kind, Kind)
+	strictyaml.OneOf(&f.Faults, field.NewPath("apiVersion"), c.APIVersion, APIVersion)
+	strictyaml.OneOf(&f.Faults, field.NewPath("kind"), c.Kind, Kind)
 	f.lines(c)
 	f.gracePeriods(c)
-	oneOf(f, field.NewPath("memoryAvailable"), c.MemoryAvailable, pressure.Kernel, pressure.WorkingSet)
+	strictyaml.OneOf(&f.Faults, field.NewPath("memoryAvailable"), c.MemoryAvailable, pressure.Kernel, pressure.WorkingSet)
 	f.sampling(field.NewPath("sampling"), &c.Sampling)
-	oneOf(f, field.NewPath("disruptionBudgets"), c.DisruptionBudgets, BudgetsBestEffort, BudgetsRespect)
+	strictyaml.OneOf(&f.Faults, field.NewPath("disruptionBudgets"), c.DisruptionBudgets, BudgetsBestEffort, BudgetsRespect)
 	f.protect(field.NewPath("protect"), &c.Protect)
 	f.queues(field.NewPath("queues"), c.Queues, nil, 1)
 	f.limits(field.NewPath("limits"), &c.Limits)
-	oneOf(f, field.NewPath("taintNode"), c.TaintNode, TaintHard, TaintOff, TaintSoft)
+	strictyaml.OneOf(&f.Faults, field.NewPath("taintNode"), c.TaintNode, TaintHard, TaintOff, TaintSoft)
 	f.disk(field.NewPath("disk"), c)
 }
 
 func (f *faults) gracePeriods(c *EvictdConfiguration) {
 	const own = ": 0 leaves the pod its own grace period"
-	atLeast(f, field.NewPath("evictionPressureTransitionPeriod"), c.EvictionPressureTransitionPeriod.Duration, 0, "")
-	atLeast(f, field.NewPath("evictionMaxPodGracePeriod"), c.EvictionMaxPodGracePeriod, 0, own)
-	atLeast(f, field.NewPath("evictionHardPodGracePeriod"), c.EvictionHardPodGracePeriod, 0, own)
-	atLeast(f, field.NewPath("evictionOverdueGracePeriod"), c.EvictionOverdueGracePeriod, 0, ": 0 asks no victim again")
+	strictyaml.AtLeast(&f.Faults, field.NewPath("evictionPressureTransitionPeriod"), c.EvictionPressureTransitionPeriod.Duration, 0, "")
+	strictyaml.AtLeast(&f.Faults, field.NewPath("evictionMaxPodGracePeriod"), c.EvictionMaxPodGracePeriod, 0, own)
+	strictyaml.AtLeast(&f.Faults, field.NewPath("evictionHardPodGracePeriod"), c.EvictionHardPodGracePeriod, 0, own)
+	strictyaml.AtLeast(&f.Faults, field.NewPath("evictionOverdueGracePeriod"), c.EvictionOverdueGracePeriod, 0, ": 0 asks no victim again")
 }
 
 func (f *faults) sampling(path *field.Path, s *Sampling) {
 	low := s.MinInterval.Duration
-	between(f, path.Child("minInterval"), low, minIntervalLowest, maxIntervalHighest, "")
-	between(f, path.Child("maxInterval"), s.MaxInterval.Duration, min(max(low, minIntervalLowest), maxIntervalHighest), maxIntervalHighest,
+	strictyaml.Between(&f.Faults, path.Child("minInterval"), low, minIntervalLowest, maxIntervalHighest, "")
+	strictyaml.Between(&f.Faults, path.Child("maxInterval"), s.MaxInterval.Duration, min(max(low, minIntervalLowest), maxIntervalHighest), maxIntervalHighest,
 		", and not shorter than minInterval")
 }
 
 func (f *faults) protect(path *field.Path, p *Protect) {
-	between(f, path.Child("priorityAtLeast"), p.PriorityAtLeast, 1, rank.SystemCriticalPriority,
+	strictyaml.Between(&f.Faults, path.Child("priorityAtLeast"), p.PriorityAtLeast, 1, rank.SystemCriticalPriority,
 		"; a pod of a higher priority is protected in any case")
-	oneOf(f, path.Child("annotations"), p.Annotations, AnnotationsIgnore, AnnotationsSoft)
-	atLeast(f, path.Child("minAge"), p.MinAge.Duration, 0, "")
+	strictyaml.OneOf(&f.Faults, path.Child("annotations"), p.Annotations, AnnotationsIgnore, AnnotationsSoft)
+	strictyaml.AtLeast(&f.Faults, path.Child("minAge"), p.MinAge.Duration, 0, "")
 	for i, namespace := range p.Namespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
-			f.invalid(path.Child("namespaces").Index(i), namespace,
+			f.Invalid(path.Child("namespaces").Index(i), namespace,
 				"must be the name of a namespace, without patterns: "+strings.Join(wrong, "; "))
 		}
 	}
-	oneOf(f, path.Child("withinRequests"), p.WithinRequests, decide.WithinRequestsAlways, decide.WithinRequestsNever, decide.WithinRequestsUntilExhaustion)
+	strictyaml.OneOf(&f.Faults, path.Child("withinRequests"), p.WithinRequests, decide.WithinRequestsAlways, decide.WithinRequestsNever, decide.WithinRequestsUntilExhaustion)
 	f.selector(path.Child("podSelector"), &p.PodSelector)
 }
 
 func (f *faults) limits(path *field.Path, l *Limits) {
-	atLeast(f, path.Child("evictionsPerMinute"), l.EvictionsPerMinute, 1, ": use dryRun to evict no pod")
-	atLeast(f, path.Child("perOwnerPerHour"), l.PerOwnerPerHour, 1, ": use dryRun to evict no pod")
-	between(f, path.Child("softJitter"), l.SoftJitter.Duration, 0, softJitterLongest,
+	strictyaml.AtLeast(&f.Faults, path.Child("evictionsPerMinute"), l.EvictionsPerMinute, 1, ": use dryRun to evict no pod")
+	strictyaml.AtLeast(&f.Faults, path.Child("perOwnerPerHour"), l.PerOwnerPerHour, 1, ": use dryRun to evict no pod")
+	strictyaml.Between(&f.Faults, path.Child("softJitter"), l.SoftJitter.Duration, 0, softJitterLongest,
 		"; a soft threshold that should wait longer has a longer grace period")
 }
 
 func (f *faults) disk(path *field.Path, c *EvictdConfiguration) {
-	oneOf(f, path.Child("source"), c.Disk.Source, DiskSummary, DiskNode)
+	strictyaml.OneOf(&f.Faults, path.Child("source"), c.Disk.Source, DiskSummary, DiskNode)
 	if cores := c.WalkCores(); cores < walkCoresLowest || cores > 1 {
-		f.invalid(path.Child("cpu"), c.Disk.CPU, `must be an amount of CPU between 10m and 1, such as "200m"`)
+		f.Invalid(path.Child("cpu"), c.Disk.CPU, `must be an amount of CPU between 10m and 1, such as "200m"`)
 	}
 }
 

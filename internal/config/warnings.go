@@ -14,7 +14,7 @@ import (
 func (c *EvictdConfiguration) Warnings(capacity func(pressure.Signal) int64) (warnings []string) {
 	f := &faults{}
 	lines := f.lines(c)
-	if f.err() != nil {
+	if f.Err("invalid configuration") != nil {
 		return nil
 	}
 	for i := range lines {

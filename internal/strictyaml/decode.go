@@ -1,4 +1,4 @@
-package config
+package strictyaml
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	yamlnode "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
@@ -26,22 +27,9 @@ func decode(value, into any) error {
 	return err
 }
 
-// UnmarshalJSON reads a word, or the bool that earlier versions had, which a bare off is in YAML too.
-func (t *TaintNode) UnmarshalJSON(text []byte) error {
-	switch string(text) {
-	case "true":
-		*t = TaintHard
-		return nil
-	case "false":
-		*t = TaintOff
-		return nil
-	}
-	return json.Unmarshal(text, (*string)(t))
-}
-
 // fit returns a value as the type of its field takes it, else nil, and adds all that is wrong with its form. Node is where the file has
 // it. What fits in quotes, or with the unit of seconds, is taken so, and thus validated before a fault advises to write it.
-func (f *faults) fit(path *field.Path, value any, node yamlnode.Node, t reflect.Type) any {
+func (f *Faults) fit(path *field.Path, value any, node yamlnode.Node, t reflect.Type) any {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -71,12 +59,12 @@ func (f *faults) fit(path *field.Path, value any, node yamlnode.Node, t reflect.
 		}
 	}
 	f.unfit = true
-	f.add(field.TypeInvalid(path, value, taken(t)))
+	f.Add(field.TypeInvalid(path, value, taken(t)))
 	return nil
 }
 
 // fitItems fits what a list holds.
-func (f *faults) fitItems(path *field.Path, values []any, node yamlnode.Node, t reflect.Type) any {
+func (f *Faults) fitItems(path *field.Path, values []any, node yamlnode.Node, t reflect.Type) any {
 	for i := range values {
 		var item yamlnode.Node
 		if i < len(node.Content) {
@@ -89,7 +77,7 @@ func (f *faults) fitItems(path *field.Path, values []any, node yamlnode.Node, t 
 }
 
 // fitEntries fits what a block or a map holds. A field without a value counts as one that is left out.
-func (f *faults) fitEntries(path *field.Path, values map[string]any, node yamlnode.Node, t reflect.Type) any {
+func (f *Faults) fitEntries(path *field.Path, values map[string]any, node yamlnode.Node, t reflect.Type) any {
 	at, fields, nodes := path.Key, typesOf(t), map[string]yamlnode.Node{}
 	if t.Kind() != reflect.Map {
 		at = func(name string) *field.Path { return path.Child(name) }
@@ -98,7 +86,7 @@ func (f *faults) fitEntries(path *field.Path, values map[string]any, node yamlno
 		name := node.Content[i-1].Value
 		f.places[at(name).String()] = node.Content[i-1].Line
 		if _, twice := nodes[name]; twice && name != "<<" {
-			f.add(field.Forbidden(at(name), "is there twice: remove one of the two"))
+			f.Add(field.Forbidden(at(name), "is there twice: remove one of the two"))
 		}
 		nodes[name] = *node.Content[i]
 	}
@@ -109,7 +97,7 @@ func (f *faults) fitEntries(path *field.Path, values map[string]any, node yamlno
 			values[name] = f.fit(at(name), values[name], nodes[name], t.Elem())
 		case !known:
 			left := slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(other string) bool { return values[other] != nil })
-			f.add(field.Forbidden(at(name), "unknown field: "+meant(name, left, "correct its name, or remove it")))
+			f.Add(field.Forbidden(at(name), "unknown field: "+Meant(name, left, "correct its name, or remove it")))
 		case values[name] == nil:
 			delete(values, name)
 		default:
@@ -134,8 +122,11 @@ func typesOf(t reflect.Type) map[string]reflect.Type {
 
 // taken says what a field of the type takes. The example of a duration is valid for each.
 func taken(t reflect.Type) string {
-	if t == reflect.TypeFor[metav1.Duration]() {
+	switch t {
+	case reflect.TypeFor[metav1.Duration]():
 		return `must be a duration with a unit, like "1s"`
+	case reflect.TypeFor[resource.Quantity]():
+		return `must be an amount, like "512Mi"`
 	}
 	return map[reflect.Kind]string{
 		reflect.String: "must be text in quotes",
