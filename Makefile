@@ -164,18 +164,20 @@ test-release: needs-root ## The images, both architectures, the chart on a serve
 	$(STAGES) --record test-release verify-lint-all verify-vuln test-image test-arm64 test-chart-server test-alerts test-helm krew
 
 .PHONY: test-long
-test-long: ## The unit tests with all their random inputs and the race detector, 100,000 states of parity
-	$(STAGES) --record test-long test-race-all test-race-again parity test-parity-all
+test-long: ## The unit tests with all their random inputs and the race detector, 10,000 scenarios, 100,000 states of parity
+	$(STAGES) --record test-long test-race-all test-race-again test-scenarios parity test-parity-all
 
 .PHONY: nightly
 nightly: needs-root ## All of these, cgroup v2, fuzzers, half an hour of soak, short benchmarks (root; hours)
 	$(STAGES) --record nightly e2e-all test-faults test-release test-long test-cgroup2 e2e-cgroup2 fuzz-long soak bench-short
 
-.PHONY: e2e-every test-faults-every test-parity-all test-image test-chart-server test-alerts test-helm test-race-all test-race-again fuzz-long bench-short
+.PHONY: e2e-every test-faults-every test-parity-all test-image test-chart-server test-alerts test-helm test-race-all test-race-again test-scenarios fuzz-long bench-short
 e2e-every:
 	EVICTD_PATIENCE=5 RUN=. $(MAKE) e2e
 test-faults-every: needs-gcc test-runner cluster-build
 	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -parallel 4 ./faults/...
+test-scenarios: test-runner
+	$(GOTEST) -run RandomScenarios ./internal/sim -scenarios=10000 -seed=$$(date +%s)
 test-image: test-runner
 	cd test/image && $(GOTEST) ./...
 test-chart-server: test-runner cluster-build

@@ -82,7 +82,11 @@ func (n *Node) terminate(uid string, grace ...*int64) {
 	if n.stubborn {
 		return
 	}
-	n.After(n.ends, func() { delete(n.pods, uid) })
+	ends := n.ends
+	if n.endsAfter != nil {
+		ends = n.endsAfter(uid, *leaving.DeletionGracePeriodSeconds)
+	}
+	n.After(ends, func() { delete(n.pods, uid) })
 }
 
 // evictByKubelet is how the kubelet evicts: the pod has finished and stays listed, nothing of it is deleted, and its

@@ -2,8 +2,8 @@
 // memory, tasks and disks, and terminate when they are evicted. The tests of the package are stories: a state
 // of the world, what happens in it, and which pods are evicted and which decisions hold.
 //
-// The world lives by the time of package time: in a story that is the bubble's of testing/synctest. Only tests
-// import the package.
+// The world lives by the time of package time: in a story that is the bubble's of testing/synctest. Tests and
+// evictd simulate import the package.
 package sim
 
 import (
@@ -57,20 +57,21 @@ type Node struct {
 	stallReads  int                                    // and their stalls
 
 	// What the API server says.
-	unsynced    bool                             // the list of pods is not complete
-	staleWatch  error                            // why the list cannot be relied on
-	hidden      func(*nodepods.Pod) bool         // what the list lacks
-	behind      bool                             // the watch does not tell of victims before they end
-	ends        time.Duration                    // how long a victim takes to end
-	stubborn    bool                             // victims never end
-	slow        time.Duration                    // how long an answer takes
-	hangs       string                           // the pod whose request a webhook keeps
-	answer      func(evict.Request) evict.Result // nil: every request is accepted
-	unlooked    error                            // why a pod cannot be read again
-	budgets     map[string]evict.Budget          // by namespace/name
-	unbudgeted  error                            // why a budget cannot be read
-	evictions   []evict.Request                  // all that were sent
-	looks       []string                         // pods that were read again
+	unsynced    bool                                        // the list of pods is not complete
+	staleWatch  error                                       // why the list cannot be relied on
+	hidden      func(*nodepods.Pod) bool                    // what the list lacks
+	behind      bool                                        // the watch does not tell of victims before they end
+	ends        time.Duration                               // how long a victim takes to end
+	endsAfter   func(uid string, grace int64) time.Duration // in place of ends, by its grace period in seconds; nil: all the same
+	stubborn    bool                                        // victims never end
+	slow        time.Duration                               // how long an answer takes
+	hangs       string                                      // the pod whose request a webhook keeps
+	answer      func(evict.Request) evict.Result            // nil: every request is accepted
+	unlooked    error                                       // why a pod cannot be read again
+	budgets     map[string]evict.Budget                     // by namespace/name
+	unbudgeted  error                                       // why a budget cannot be read
+	evictions   []evict.Request                             // all that were sent
+	looks       []string                                    // pods that were read again
 	budgetReads []string
 
 	// What the agent has recorded.
@@ -117,22 +118,7 @@ func New(capacity int64) *Node {
 // Run puts a ready pod of a ReplicaSet of its own on the node, with its use and its request in MiB. Its UID is
 // its name after "uid-". It returns the pod.
 func (n *Node) Run(name string, memory, request int64, change ...func(*corev1.Pod)) *Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": name},
-			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "rs-" + types.UID(name), Controller: new(true)}},
-		},
-		Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: new(int64(30)),
-			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(request*Mebi, resource.BinarySI)},
-			}}},
-		},
-		Status: corev1.PodStatus{
-			Phase:      corev1.PodRunning,
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-		},
-	}
+	pod := newPod(name, request*Mebi)
 	for _, c := range change {
 		c(pod)
 	}
@@ -140,6 +126,26 @@ func (n *Node) Run(name string, memory, request int64, change ...func(*corev1.Po
 	defer n.mu.Unlock()
 	n.pods[string(pod.UID)] = &Pod{api: pod, memory: memory * Mebi}
 	return n.pods[string(pod.UID)]
+}
+
+// newPod returns a ready pod of a ReplicaSet of its own, with its request in bytes.
+func newPod(name string, request int64) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": name},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "rs-" + types.UID(name), Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64(30)),
+			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(request, resource.BinarySI)},
+			}}},
+		},
+		Status: corev1.PodStatus{
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
+	}
 }
 
 // After changes the node after so long.
@@ -166,6 +172,11 @@ func (n *Node) Sample(now time.Time) pressure.Sample {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.samples++
+	return n.observe(now)
+}
+
+// observe reads what there is of each signal; mu is held.
+func (n *Node) observe(now time.Time) pressure.Sample {
 	sample := pressure.Sample{Time: now}
 	for i := range sample.Observations {
 		sample.Observations[i].State = pressure.Absent

@@ -1,0 +1,585 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Arm is who acts on the node.
+type Arm string
+
+// The arms.
+const (
+	// Both: evictd, and the kubelet with its defaults behind it.
+	Both Arm = "evictd"
+	// KubeletAlone acts without evictd.
+	KubeletAlone Arm = "kubelet alone"
+	// Ideal ends, at each line, at once the pod whose end helps most: its victims are the smallest set that suffices.
+	Ideal Arm = "ideal"
+)
+
+// What ends a pod, or a container of it.
+const (
+	ByEvictd  = "evictd"
+	ByKubelet = "kubelet"
+	ByKernel  = "kernel"
+	ByIdeal   = "ideal"
+)
+
+// Event is something that happened on the node.
+type Event struct {
+	// At is the time since the beginning.
+	At time.Duration
+	// Pod is namespace/name; "" for what is about none.
+	Pod string
+	// Text says what happened, in a clause. It is empty for a decision.
+	Text string
+	// Decision is one of evictd's; nil for all else.
+	Decision *decide.Decision
+}
+
+// Result is what came of a scenario.
+type Result struct {
+	// Victims are the pods that were ended, by what: ByEvictd and so on; namespace/name, in their order.
+	Victims map[string][]string
+	// Innocents are those of all that used no more than their request when they were ended, OOM kills included.
+	Innocents []string
+	// OOMKills is how many containers the kernel ended for want of memory.
+	OOMKills int
+	// Below is how long something was below a hard line of evictd's, in steps of [Moment].
+	Below time.Duration
+}
+
+// Moment is how often use changes.
+const Moment = 100 * time.Millisecond
+
+// Play plays the scenario on a node of its own, for one arm, and tells what happens as it happens. It must be called in a
+// bubble of testing/synctest, and ends early with the error of interrupted, such as the Err of a context. Equal seeds give
+// equal figures. Any other error is the agent's.
+func (s *Scenario) Play(interrupted func() error, arm Arm, policy agent.Policy, seed uint64, tell func(Event)) (*Result, error) {
+	p := &play{
+		Node: New(0), scenario: s, arm: arm, tell: tell, began: time.Now(), lives: map[string]*life{}, numbers: map[string]int{},
+		random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // no secret
+		result: Result{Victims: map[string][]string{}},
+	}
+	for _, t := range policy.Thresholds {
+		if t.Hard {
+			p.lines = append(p.lines, t)
+		}
+	}
+	p.prepare()
+	running, stop := context.WithCancel(context.Background()) // nothing in the bubble may wait for what is outside
+	defer stop()
+	ended := make(chan error, 1)
+	if arm == Both {
+		options := p.Options(policy, &File{})
+		options.Recorder, options.Random = teller{recorder{p.Node}, p}, p.random.Float64
+		options.KubeletGap = func(time.Time) int64 { return p.cached() }
+		go func() { ended <- p.runs(running, options) }()
+	} else {
+		ended <- nil
+	}
+	for p.since() < s.Duration.Duration && interrupted() == nil {
+		time.Sleep(Moment)
+		p.step()
+	}
+	p.mu.Lock()
+	p.state()
+	p.mu.Unlock()
+	stop()
+	return &p.result, cmp.Or(<-ended, interrupted())
+}
+
+// runs is evictd. One that is killed leaves its file, which its next container finds. mu is not held.
+func (p *play) runs(ctx context.Context, options agent.Options) error {
+	file := &File{}
+	for i := 0; ; i++ {
+		life, killed := context.WithCancel(ctx)
+		own, left := options, file
+		own.Save = file.Save
+		if i < len(p.scenario.killed) {
+			time.AfterFunc(p.scenario.killed[i]-p.since(), func() { left = file.Copy(); killed() })
+		}
+		err := agent.New(own).Run(life)
+		killed()
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		if options.Remembered, err = left.Load(); err != nil {
+			return err
+		}
+		file = left
+	}
+}
+
+// play is a scenario that is played. Its methods are called with the node's mu held, unless they say otherwise.
+type play struct {
+	*Node
+	scenario *Scenario
+	arm      Arm
+	tell     func(Event)
+	began    time.Time
+	random   *rand.Rand
+	lines    []pressure.Threshold // evictd's hard ones
+	lives    map[string]*life     // by UID
+	numbers  map[string]int       // of the last pod, by namespace/name of its workload
+	starts   []start
+	crossed  [pressure.SignalCount]bool
+	kubelet  kubelet
+	refusal  *evict.Result // of a fault of the API server; nil while it has none
+	result   Result
+}
+
+// start is a pod that starts later.
+type start struct {
+	at time.Time
+	of *Workload
+}
+
+// life is a pod of a workload.
+type life struct {
+	of      *Workload
+	key     string
+	uid     string
+	started time.Time // of its container
+	created time.Time
+	down    time.Time // until then its container does not run
+	kills   int
+	noise   float64
+	by      string // what ends it; "" while nothing does
+}
+
+// prepare puts the pods on the node, and the node's faults.
+func (p *play) prepare() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.capacity, p.budgets = p.scenario.Node.Memory.Value(), map[string]evict.Budget{}
+	p.sampled, p.answer, p.hasKubelets = p.sample, p.answers, true
+	p.endsAfter = func(uid string, grace int64) time.Duration {
+		l := p.lives[uid]
+		l.by = ByEvictd
+		p.ended(l, ByEvictd)
+		return min(l.stops(), time.Duration(grace)*time.Second)
+	}
+	for i := range p.scenario.Pods {
+		w := &p.scenario.Pods[i]
+		for range max(1, w.Replicas) {
+			p.starts = append(p.starts, start{p.began.Add(w.Starts.Duration), w})
+		}
+	}
+	if v := p.scenario.Node.Disk; v != nil {
+		p.disk = &Disk{node: p.Node, measures: p.onDisk}
+	}
+	p.move(p.began)
+	p.state()
+	for _, f := range p.scenario.API {
+		p.After(f.After.Duration, func() { p.fault(f.Fault, true) })
+		p.After(f.After.Duration+f.For.Duration, func() { p.fault(f.Fault, false) })
+	}
+}
+
+func (p *play) since() time.Duration { return time.Since(p.began) }
+
+func (p *play) say(pod, format string, values ...any) {
+	p.tell(Event{At: p.since(), Pod: pod, Text: fmt.Sprintf(format, values...)})
+}
+
+// state says how many pods run, and what is available.
+func (p *play) state() {
+	sample := p.observe(time.Now())
+	said := []string{fmt.Sprintf("%d pods are there", len(p.pods))}
+	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.NodeFSAvailable} {
+		if o := sample.Of(signal); o.State == pressure.Known {
+			said = append(said, fmt.Sprintf("%s is %s of %s", signal, bytes(o.Available), bytes(o.Capacity)))
+		}
+	}
+	p.say("", "%s", strings.Join(said, ", "))
+}
+
+// step lets a moment pass. mu is not held.
+func (p *play) step() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.move(now)
+	p.kernel(now)
+	p.account(now)
+	if p.scenario.watches != nil {
+		p.scenario.watches(p)
+	}
+	switch p.arm {
+	case Ideal:
+		p.ideal(now)
+	case Both, KubeletAlone:
+		p.kubelet.step(p, now)
+	}
+}
+
+// move starts the pods that are due, ends those that are gone, and moves the use of all to now.
+func (p *play) move(now time.Time) {
+	for _, uid := range slices.Sorted(maps.Keys(p.lives)) {
+		if l := p.lives[uid]; p.pods[uid] == nil {
+			p.gone(l, now)
+		}
+	}
+	due, later := []start{}, []start{}
+	for _, s := range p.starts {
+		if s.at.After(now) || p.kubelet.refuses(s.of, now) {
+			later = append(later, s)
+		} else {
+			due = append(due, s)
+		}
+	}
+	p.starts = later
+	for _, s := range due {
+		p.run(s.of, now)
+	}
+	p.host = p.scenario.Node.System.At(now.Sub(p.began))
+	for uid, l := range p.lives {
+		pod := p.pods[uid]
+		if pod.noCgroup || now.Before(l.down) {
+			pod.memory, pod.cache = 0, 0
+			continue
+		}
+		pod.memory = int64(l.noise * float64(l.of.Memory.At(now.Sub(l.started))))
+		pod.cache = l.of.Cache.At(now.Sub(l.started))
+	}
+	// The kernel drops page cache before it is short, and keeps a part of the rest inactive (inactive_is_low of
+	// mm/vmscan.c: an int_sqrt(10 * GiB)th of what is active).
+	room := float64(max(0, p.capacity-p.host-p.held()))
+	ratio := max(1, math.Floor(math.Sqrt(10*room/(1<<30))))
+	if active := room * ratio / (ratio + 1); float64(p.cached()) > active {
+		share := active / float64(p.cached())
+		for _, pod := range p.pods {
+			pod.cache = int64(share * float64(pod.cache))
+		}
+	}
+}
+
+// run starts the next pod of a workload.
+func (p *play) run(w *Workload, now time.Time) {
+	namespace := cmp.Or(w.Namespace, metav1.NamespaceDefault)
+	p.numbers[namespace+"/"+w.Name]++
+	l := &life{of: w, key: namespace + "/" + w.Name + "-" + strconv.Itoa(p.numbers[namespace+"/"+w.Name]), started: now, created: now}
+	l.noise = 0.98 + 0.04*p.random.Float64()
+	l.uid = "uid-" + l.key
+	p.lives[l.uid] = l
+	p.put(l.key, w)
+	if w.MaxUnavailable != nil {
+		p.budgets[namespace+"/"+w.Name] = evict.Budget{Name: w.Name, Desired: int64(max(1, w.Replicas) - *w.MaxUnavailable), Healthy: int64(max(1, w.Replicas))}
+	}
+	if p.since() > 0 {
+		p.say(l.key, "starts")
+	}
+}
+
+// put puts a pod of a workload on the node.
+func (p *play) put(key string, w *Workload) {
+	namespace := cmp.Or(w.Namespace, metav1.NamespaceDefault)
+	pod := newPod(key[len(namespace)+1:], w.Request.Value())
+	pod.Namespace, pod.UID, pod.Annotations, pod.CreationTimestamp = namespace, types.UID("uid-"+key), w.Annotations, metav1.Now()
+	pod.Labels = map[string]string{"app": w.Name}
+	pod.OwnerReferences[0].Name, pod.OwnerReferences[0].UID = w.Name, types.UID(namespace+"/"+w.Name)
+	switch pod.OwnerReferences[0].Kind = cmp.Or(w.Controller, "ReplicaSet"); w.Controller {
+	case "None":
+		pod.OwnerReferences = nil
+	case "DaemonSet":
+		pod.OwnerReferences[0].APIVersion = "apps/v1"
+	}
+	pod.Spec.Priority = &w.Priority
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(w.grace().Seconds()))
+	if limit := w.Limit; limit.Sign() > 0 {
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: limit}
+	}
+	p.pods[string(pod.UID)] = &Pod{api: pod}
+}
+
+func (w *Workload) grace() time.Duration {
+	return ptr.Deref(w.Grace, metav1.Duration{Duration: 30 * time.Second}).Duration
+}
+
+// stops returns how long the pod needs to end once it is asked to.
+func (l *life) stops() time.Duration {
+	return ptr.Deref(l.of.Stops, metav1.Duration{Duration: time.Second}).Duration
+}
+
+// gone is the end of a pod, whose controller makes the next one.
+func (p *play) gone(l *life, now time.Time) {
+	delete(p.lives, l.uid)
+	p.say(l.key, "has ended")
+	if after := ptr.Deref(l.of.Replaced, metav1.Duration{Duration: 5 * time.Second}).Duration; after >= 0 && l.of.Controller != "None" {
+		p.starts = append(p.starts, start{now.Add(after), l.of})
+	}
+}
+
+// ended counts a pod that something ends, or a container of it.
+func (p *play) ended(l *life, by string) {
+	p.result.Victims[by] = append(p.result.Victims[by], l.key)
+	if p.pods[l.uid].memory <= l.of.Request.Value() {
+		p.result.Innocents = append(p.result.Innocents, l.key)
+	}
+}
+
+// held returns what pods hold of the memory that cannot be reclaimed.
+func (p *play) held() (sum int64) {
+	for _, pod := range p.pods {
+		sum += pod.memory
+	}
+	return sum
+}
+
+func (p *play) cached() (sum int64) {
+	for _, pod := range p.pods {
+		sum += pod.cache
+	}
+	return sum
+}
+
+// kernel kills containers above their limits and, where the node or all pods together have no memory left, the one
+// with the highest OOM score (oom_badness of mm/oom_kill.c; the scores of pkg/kubelet/qos).
+func (p *play) kernel(now time.Time) {
+	for _, uid := range slices.Sorted(maps.Keys(p.lives)) {
+		l := p.lives[uid]
+		if limit := l.of.Limit.Value(); limit > 0 && p.pods[uid].memory > limit {
+			p.kill(l, now, "its memory limit of "+l.of.Limit.String())
+		}
+	}
+	for all := p.scenario.Node.PodsLimit.Value(); all > 0 && p.held() > all; {
+		l := p.worst()
+		if l == nil {
+			break
+		}
+		p.kill(l, now, "the memory limit of all pods")
+	}
+	for p.host+p.held() > p.capacity {
+		l := p.worst()
+		if l == nil {
+			break
+		}
+		p.kill(l, now, "no memory left on the node")
+	}
+}
+
+// worst returns the pod with the highest OOM score; nil where none has memory.
+func (p *play) worst() (worst *life) {
+	var highest float64
+	for _, uid := range slices.Sorted(maps.Keys(p.lives)) {
+		l, pod := p.lives[uid], p.pods[uid]
+		if pod.memory == 0 {
+			continue
+		}
+		request := float64(l.of.Request.Value()) / float64(p.capacity)
+		adjusted := max(2, min(999, 1000-1000*request)) // Burstable
+		switch {
+		case l.of.Priority >= rank.SystemCriticalPriority:
+			adjusted = -997
+		case request == 0 && l.of.Limit.IsZero():
+			adjusted = 1000
+		}
+		if score := 1000*float64(pod.memory)/float64(p.capacity) + adjusted; worst == nil || score > highest {
+			worst, highest = l, score
+		}
+	}
+	return worst
+}
+
+// kill is the kernel's: the container starts again after its back-off.
+func (p *play) kill(l *life, now time.Time, why string) {
+	pod := p.pods[l.uid]
+	p.ended(l, ByKernel)
+	p.kills++
+	p.result.OOMKills++
+	p.say(l.key, "is killed by the kernel at %s: %s", bytes(pod.memory), why)
+	pod.memory, pod.cache = 0, 0
+	if pod.leaving != nil {
+		l.down = now.Add(time.Hour) // none of a terminating pod starts again
+		return
+	}
+	l.down = now.Add(min(10*time.Second<<min(l.kills, 5), 5*time.Minute))
+	l.started = l.down
+	l.kills++
+}
+
+// account counts a moment below a hard line of evictd's, and says where a line is crossed.
+func (p *play) account(now time.Time) {
+	sample, below := p.observe(now), false
+	for _, t := range p.lines {
+		is := short(&sample, t)
+		below = below || is
+		if is != p.crossed[t.Signal] {
+			o := sample.Of(t.Signal)
+			p.say("", "%s is %s, %s evictd's hard line of %s", t.Signal, bytes(o.Available),
+				map[bool]string{true: "below", false: "above"}[is], bytes(t.Quantity.Of(o.Capacity)))
+		}
+		p.crossed[t.Signal] = is
+	}
+	if below {
+		p.result.Below += Moment
+	}
+}
+
+// short reports whether a signal is below a threshold.
+func short(s *pressure.Sample, t pressure.Threshold) bool {
+	o := s.Of(t.Signal)
+	return o.State == pressure.Known && o.Available < t.Quantity.Of(o.Capacity)
+}
+
+// ideal ends the pod that holds most of what is short, at once.
+func (p *play) ideal(now time.Time) {
+	sample := p.observe(now)
+	for _, t := range p.lines {
+		if !short(&sample, t) || t.Signal.OnDisk() && p.kubelet.collect(p, now) {
+			continue
+		}
+		if most := p.largest(t.Signal, now); most != nil {
+			p.ended(most, ByIdeal)
+			delete(p.pods, most.uid)
+			p.gone(most, now)
+		}
+		return
+	}
+}
+
+// largest returns the pod that holds most of what a signal is about, but for those that no policy evicts; nil where none
+// holds anything.
+func (p *play) largest(signal pressure.Signal, now time.Time) (most *life) {
+	var highest int64
+	for _, uid := range slices.Sorted(maps.Keys(p.lives)) {
+		l := p.lives[uid]
+		holds := p.pods[uid].memory
+		if signal.OnDisk() {
+			holds = l.of.Disk.At(now.Sub(l.created))
+		}
+		if l.of.Priority < rank.SystemCriticalPriority && l.of.Controller != "DaemonSet" && holds > highest {
+			most, highest = l, holds
+		}
+	}
+	return most
+}
+
+// sample adds the signals that the node of a story does not have.
+func (p *play) sample(s *pressure.Sample) {
+	if limit := p.scenario.Node.PodsLimit.Value(); limit > 0 {
+		s.Observations[pressure.AllocatableMemoryAvailable] = pressure.Observation{State: pressure.Known, Available: limit - p.held(), Capacity: limit}
+	}
+	v := p.scenario.Node.Disk
+	if v == nil {
+		return
+	}
+	capacity := v.Capacity.Value()
+	available := capacity - v.System.At(s.Time.Sub(p.began)) - p.unusedImages(s.Time)
+	for uid, l := range p.lives {
+		if pod := p.pods[uid]; pod != nil && !pod.noCgroup { // it may have ended since the last step
+			available -= l.of.Disk.At(s.Time.Sub(l.created))
+		}
+	}
+	space := pressure.Observation{State: pressure.Known, Available: max(0, available), Capacity: capacity, Device: 1}
+	s.Observations[pressure.NodeFSAvailable], s.Observations[pressure.ImageFSAvailable] = space, space
+}
+
+// unusedImages returns what images hold that no pod uses.
+func (p *play) unusedImages(now time.Time) int64 {
+	return max(0, p.scenario.Node.Disk.UnusedImages.At(now.Sub(p.began))-p.kubelet.removed)
+}
+
+// onDisk is what the pods use of the disk, as the kubelet tells.
+func (p *play) onDisk() (map[string]usage.DiskUse, error) {
+	now := time.Now()
+	p.images.unused = measure.UnusedImages{Bytes: p.unusedImages(now), OnNodeFS: true}
+	all := map[string]usage.DiskUse{}
+	for uid, l := range p.lives {
+		var parts usage.Parts
+		parts[usage.Layers] = usage.FSUse{Bytes: l.of.Disk.At(now.Sub(l.created)), BytesKnown: true, InodesKnown: true}
+		all[uid] = usage.DiskUse{NodeFS: parts, ImageFS: parts, Time: now}
+	}
+	return all, nil
+}
+
+// answers is the API server's answer to an eviction.
+func (p *play) answers(r evict.Request) evict.Result {
+	l := p.lives[r.UID]
+	if p.refusal != nil {
+		return *p.refusal
+	}
+	if l == nil || p.pods[r.UID] == nil {
+		return evict.Result{Outcome: evict.Gone}
+	}
+	if most := l.of.MaxUnavailable; most != nil && !r.Delete {
+		if max(1, l.of.Replicas)-p.available(l.of) >= *most {
+			return evict.Result{Outcome: evict.BlockedByBudget, Budget: l.of.Name, Message: "Cannot evict pod as it would violate the pod's disruption budget."}
+		}
+	}
+	return evict.Result{Outcome: taken(r)}
+}
+
+// available returns how many pods of a workload a budget counts: they run and do not terminate.
+func (p *play) available(w *Workload) (pods int32) {
+	for uid, l := range p.lives {
+		if pod := p.pods[uid]; l.of == w && pod != nil && pod.leaving == nil && !pod.noCgroup && !time.Now().Before(l.down) {
+			pods++
+		}
+	}
+	return pods
+}
+
+// fault begins or ends a fault of the API server.
+func (p *play) fault(f Fault, begins bool) {
+	p.say("", "%s", map[bool]string{true: "the API server is " + string(f), false: "the API server is not " + string(f) + " any more"}[begins])
+	p.slow, p.unlooked, p.refusal = 0, nil, nil
+	switch {
+	case !begins:
+	case f == FaultDown:
+		p.unlooked = errPlanted()
+		p.refusal = &evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Message: "connection refused"}
+	case f == FaultSlow:
+		p.slow = 4 * time.Second
+	case f == FaultThrottled:
+		p.refusal = &evict.Result{Outcome: evict.Throttled, RetryAfter: time.Second}
+	case f == FaultDenied:
+		p.refusal = &evict.Result{Outcome: evict.Denied, Message: "denied"}
+	}
+}
+
+// teller tells evictd's decisions. It implements [agent.Recorder].
+type teller struct {
+	recorder
+	play *play
+}
+
+// Decision tells what the node keeps.
+func (t teller) Decision(d *decide.Decision) {
+	before := len(t.decisions)
+	t.recorder.Decision(d)
+	if len(t.decisions) > before {
+		t.play.tell(Event{At: d.Time.Sub(t.play.began), Decision: d})
+	}
+}
+
+// Likely tells which pod a soft threshold would evict.
+func (t teller) Likely(d *decide.Decision, first *decide.Attempt) {
+	left := d.Pressure.Threshold.Grace - d.Pressure.SampleTime.Sub(d.Pressure.Since)
+	t.play.say(first.Entry.Pod.Key(), "is likely to be evicted in %v: %s is below evictd's soft line", left.Round(time.Second), d.Pressure.Threshold.Signal)
+}
+
+func bytes(n int64) string { return rank.Bytes(n) }
