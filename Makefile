@@ -73,6 +73,10 @@ help: ## This list
 build: ## bin/evictd, static
 	$(GOBUILD) -o $(BIN)/evictd ./cmd/evictd
 
+.PHONY: try
+try: build ## Watch it work on invented nodes, in the terminal: three scenarios of examples/scenarios (no root, no cluster)
+	@for scenario in reserved leak budget; do $(BIN)/evictd simulate examples/scenarios/$$scenario.yaml --compare kubelet && echo; done
+
 .PHONY: image
 image: image-archive image-layout ## The image, without an engine: bin/evictd-image.tar of this platform, bin/evictd-oci of all, SBOMs
 
@@ -432,8 +436,8 @@ needs-gcc:
 
 # The ratchet: a commit that takes lines away lowers it, and none raises it. The house ended at 20,000. What people
 # expect around an agent may take 900 more: the command line, validation by line, Events, annotations, taints and the
-# address of the document took 701. The black box may take 2,000 more: reading another kind of file took 67.
-LOC_MAX := 20765
+# address of the document took 701. The black box may take 2,000 more: evictd simulate took 434.
+LOC_MAX := 21132
 .PHONY: loc verify-loc
 loc: ## Lines of the product by package: Go below cmd, internal and pkg, without tests, internal/testing and internal/sim; fails above LOC_MAX
 	@find cmd internal pkg \( -path internal/testing -o -path internal/sim \) -prune -o -name '*.go' ! -name '*_test.go' -print | LC_ALL=C sort | xargs awk ' \

@@ -97,7 +97,17 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 	if unknown != nil {
 		kubelet = kubeletconfig.Default() // of images; when it evicts is not known then
 	}
-	policy := agent.Policy{
+	policy := policyFrom(c, kubelet)
+	policy.Acting = func() acting.State { return d.acting.Of(c.DryRun, d.flags.dryRun) }
+	if unknown == nil {
+		policy.KubeletHard = hardOf(kubelet)
+	}
+	return policy
+}
+
+// policyFrom returns what configurations of evictd and of the kubelet say; whether it acts is not set.
+func policyFrom(c *config.EvictdConfiguration, kubelet *kubeletconfig.Configuration) agent.Policy {
+	return agent.Policy{
 		Policy: decide.Policy{
 			Thresholds:      c.Thresholds(),
 			MemoryAvailable: c.MemoryAvailable,
@@ -111,13 +121,13 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) agent.Policy {
 			TaintSoft:       c.TaintNode == config.TaintSoft,
 		},
 		Transition: c.EvictionPressureTransitionPeriod.Duration,
-		Acting:     func() acting.State { return d.acting.Of(c.DryRun, d.flags.dryRun) },
 		Kubelet:    *kubelet,
 		Pacing:     pressure.Pacing{Min: c.Sampling.MinInterval.Duration, Max: c.Sampling.MaxInterval.Duration},
 		Limits:     c.Limits,
 	}
-	if unknown == nil {
-		policy.KubeletHard = slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
-	}
-	return policy
+}
+
+// hardOf returns the kubelet's hard thresholds.
+func hardOf(kubelet *kubeletconfig.Configuration) []pressure.Threshold {
+	return slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
 }

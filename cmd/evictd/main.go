@@ -64,7 +64,8 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 		}
 		return group(cmd, args)
 	}
-	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand(),
+		newSimulateCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/scenario"
+	"github.com/evictd/evictd/internal/sim"
+)
+
+// simulateFlags are the flags of `evictd simulate`.
+type simulateFlags struct {
+	config, output, compare string
+	seed                    uint64
+}
+
+func newSimulateCommand() *cobra.Command {
+	var flags simulateFlags
+	const short = "Play a scenario on an invented node, with the evictd that runs in the DaemonSet, and print what happens"
+	cmd := newCommand("simulate FILE", short, func(cmd *cobra.Command, args []string) error {
+		return flags.run(cmd, args[0])
+	})
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.Flags().StringVar(&flags.config, "config", "", "a configuration, whose dryRun does not matter; the defaults when left out")
+	cmd.Flags().Uint64Var(&flags.seed, "seed", 1, "of what differs between pods")
+	addChoice(cmd, &flags.output, "output", "o", "story", formatJSON)
+	addChoice(cmd, &flags.compare, "compare", "", "", "kubelet")
+	return cmd
+}
+
+func (f *simulateFlags) run(cmd *cobra.Command, path string) error {
+	s, err := scenario.Load(path)
+	if err != nil {
+		return reportFaults(cmd, path, err)
+	}
+	c := config.Default()
+	if f.config != "" {
+		if c, err = config.Load(f.config); err != nil {
+			return fmt.Errorf("loading --config %s: %w", f.config, err)
+		}
+	}
+	w, asJSON := cmd.OutOrStdout(), f.output == formatJSON
+	story, arms := scenario.NewStory(w, asJSON), scenario.Arms{}
+	play := func(arm sim.Arm, tell func(sim.Event)) {
+		if err == nil {
+			arms[arm], err = s.Play(cmd.Context().Err, arm, simulated(c), f.seed, tell)
+		}
+	}
+	return sim.InTime(func() error {
+		if !asJSON && s.About != "" {
+			_, _ = fmt.Fprintln(w, s.About) // the story says what is wrong with w
+		}
+		play(sim.Both, story.Tell)
+		play(sim.Ideal, func(sim.Event) {})
+		if f.compare != "" {
+			play(sim.KubeletAlone, func(sim.Event) {})
+		}
+		if err == nil {
+			err = story.Err
+		}
+		if err == nil {
+			err = arms.Write(w, asJSON)
+		}
+		return err
+	})
+}
+
+// simulated returns the policy of a configuration on a node whose kubelet has its defaults.
+func simulated(c *config.EvictdConfiguration) agent.Policy {
+	kubelet := kubeletconfig.Default()
+	policy := policyFrom(c, kubelet)
+	policy.KubeletHard = hardOf(kubelet)
+	policy.Acting = func() acting.State { return acting.State{} } // on an invented node evictd acts, whatever dryRun says
+	return policy
+}

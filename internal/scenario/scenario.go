@@ -1,0 +1,139 @@
+// Package scenario reads scenarios, which say how a node's pods use its memory and its disk, and tells what happens when
+// [sim] plays them.
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/evictd/evictd/internal/sim"
+	"github.com/evictd/evictd/internal/strictyaml"
+)
+
+// form is what the file of a scenario says it is.
+var form = strictyaml.Form{APIVersion: "evictd.dev/v1alpha1", Kind: "Scenario", What: "scenario", Key: "scenario.yaml"} //nolint:gochecknoglobals // a constant
+
+// A scenario is played step by step: a longer one, or one of more pods, would take too long to wait for.
+const (
+	longest  = 24 * time.Hour
+	mostPods = 250
+)
+
+// Load returns the scenario in a file. An Aggregate of k8s.io/apimachinery/pkg/util/errors has the faults of the content, one
+// line each, as of a configuration. Any other error says that the file could not be read.
+func Load(path string) (*sim.Scenario, error) {
+	data, err := strictyaml.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the scenario: %w", err)
+	}
+	s, c := &sim.Scenario{}, checker{&strictyaml.Faults{}}
+	if c.Read(path, data, &form, s) {
+		c.scenario(s)
+		c.End()
+	}
+	if err := c.Err("invalid scenario"); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// checker collects what is wrong with a scenario.
+type checker struct{ *strictyaml.Faults }
+
+func (c checker) scenario(s *sim.Scenario) {
+	strictyaml.OneOf(c.Faults, field.NewPath("apiVersion"), s.APIVersion, form.APIVersion)
+	strictyaml.OneOf(c.Faults, field.NewPath("kind"), s.Kind, form.Kind)
+	strictyaml.Between(c.Faults, field.NewPath("duration"), s.Duration.Duration, time.Second, longest, "")
+	node := field.NewPath("node")
+	if s.Node.Memory.Value() < sim.Mebi {
+		c.Invalid(node.Child("memory"), s.Node.Memory.String(), "must be at least 1Mi")
+	}
+	c.curve(node.Child("system"), &s.Node.System)
+	if s.Node.PodsLimit.Sign() < 0 {
+		c.Invalid(node.Child("podsLimit"), s.Node.PodsLimit.String(), "must not be negative")
+	}
+	if v := s.Node.Disk; v != nil {
+		if v.Capacity.Value() < sim.Mebi {
+			c.Invalid(node.Child("disk", "capacity"), v.Capacity.String(), "must be at least 1Mi")
+		}
+		c.curve(node.Child("disk", "system"), &v.System)
+		c.curve(node.Child("disk", "unusedImages"), &v.UnusedImages)
+	}
+	names, all := map[string]bool{}, int32(0)
+	for i := range s.Pods {
+		path, w := field.NewPath("pods").Index(i), &s.Pods[i]
+		c.workload(path, w)
+		if key := w.Namespace + "/" + w.Name; names[key] {
+			c.Add(field.Duplicate(path.Child("name"), w.Name))
+		} else {
+			names[key] = true
+		}
+		all += min(max(1, w.Replicas), mostPods)
+	}
+	if all > mostPods {
+		c.Add(field.TooMany(field.NewPath("pods"), int(all), mostPods))
+	}
+	for i, f := range s.API {
+		path := field.NewPath("api").Index(i)
+		strictyaml.OneOf(c.Faults, path.Child("fault"), f.Fault, sim.Faults()...)
+		strictyaml.AtLeast(c.Faults, path.Child("after"), f.After.Duration, 0, "")
+		strictyaml.AtLeast(c.Faults, path.Child("for"), f.For.Duration, time.Second, "")
+	}
+}
+
+func (c checker) workload(path *field.Path, w *sim.Workload) {
+	for at, name := range map[*field.Path]string{path.Child("name"): w.Name, path.Child("namespace"): w.Namespace} {
+		if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 && (name != "" || strings.HasSuffix(at.String(), ".name")) {
+			c.Invalid(at, name, "must be lower case letters, digits and -, at most 63")
+		}
+	}
+	if w.Controller != "" {
+		strictyaml.OneOf(c.Faults, path.Child("controller"), w.Controller, "ReplicaSet", "DaemonSet", "None")
+	}
+	strictyaml.Between(c.Faults, path.Child("replicas"), w.Replicas, 0, mostPods, "")
+	strictyaml.AtLeast(c.Faults, path.Child("starts"), w.Starts.Duration, 0, "")
+	for name, amount := range map[string]int64{"request": w.Request.Value(), "limit": w.Limit.Value()} {
+		strictyaml.AtLeast(c.Faults, path.Child(name), amount, 0, "")
+	}
+	if w.Grace != nil {
+		strictyaml.AtLeast(c.Faults, path.Child("grace"), w.Grace.Duration, time.Second, "")
+	}
+	if w.Stops != nil {
+		strictyaml.AtLeast(c.Faults, path.Child("stops"), w.Stops.Duration, 0, "")
+	}
+	if w.MaxUnavailable != nil {
+		strictyaml.AtLeast(c.Faults, path.Child("maxUnavailable"), *w.MaxUnavailable, 0, "")
+	}
+	for name, curve := range map[string]*sim.Curve{"memory": &w.Memory, "cache": &w.Cache, "disk": &w.Disk} {
+		c.curve(path.Child(name), curve)
+	}
+}
+
+// curve checks that a curve has the times that its shape needs, and no amount below 0.
+func (c checker) curve(path *field.Path, v *sim.Curve) {
+	if v.Shape != "" {
+		strictyaml.OneOf(c.Faults, path.Child("shape"), v.Shape, sim.Shapes()...)
+	}
+	if v.From.Sign() < 0 || v.To.Sign() < 0 {
+		c.Invalid(path, v.From.String()+" to "+v.To.String(), "must not be negative")
+	}
+	strictyaml.AtLeast(c.Faults, path.Child("after"), v.After.Duration, 0, "")
+	needs := map[string]time.Duration{}
+	switch v.Shape {
+	case sim.ShapeLeak, sim.ShapeBurst:
+		needs["over"] = v.Over.Duration
+	case sim.ShapeSawtooth:
+		needs["every"] = v.Every.Duration
+	case sim.ShapeConstant, sim.ShapeStep:
+	}
+	for name, is := range needs {
+		strictyaml.AtLeast(c.Faults, path.Child(name), is, sim.Moment, fmt.Sprintf(" for a %s", v.Shape))
+	}
+	if v.Every.Duration != 0 && v.Every.Duration < v.Over.Duration {
+		c.Invalid(path.Child("every"), v.Every.Duration, "must not be shorter than over")
+	}
+}

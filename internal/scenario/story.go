@@ -1,0 +1,137 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/sim"
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// Story writes what happens in a scenario as it happens, a line each.
+type Story struct {
+	w    io.Writer
+	json bool
+	// Err is the first error of the writer; nil while there is none.
+	Err error
+}
+
+// NewStory returns a story for people, or of JSON lines for machines.
+func NewStory(w io.Writer, asJSON bool) *Story { return &Story{w: w, json: asJSON} }
+
+// line is an event as JSON.
+type line struct {
+	Seconds float64 `json:"seconds"`
+	Pod     string  `json:"pod,omitempty"`
+	Text    string  `json:"text"`
+}
+
+// Tell writes an event.
+func (s *Story) Tell(e sim.Event) {
+	for _, text := range sentences(e) {
+		var err error
+		if s.json {
+			err = json.NewEncoder(s.w).Encode(line{e.At.Seconds(), e.Pod, text})
+		} else {
+			err = wording.Table(s.w, wording.Columns, [][]string{{clock(e.At), text}})
+		}
+		if s.Err == nil {
+			s.Err = err
+		}
+	}
+}
+
+// clock writes a time since the beginning.
+func clock(d time.Duration) string {
+	return fmt.Sprintf("%3d:%04.1f", int(d.Minutes()), (d % time.Minute).Seconds())
+}
+
+// sentences says what an event is.
+func sentences(e sim.Event) []string {
+	switch {
+	case e.Decision != nil:
+		return decided(e.Decision)
+	case e.Pod != "":
+		return []string{e.Pod + " " + e.Text}
+	default:
+		return []string{e.Text}
+	}
+}
+
+// decided says what a decision of evictd's came to.
+func decided(d *decide.Decision) (all []string) {
+	p := &d.Pressure
+	switch {
+	case d.Hold == decide.HoldReclaimInProgress: // its end is told
+		return nil
+	case d.Verb() == decide.Held:
+		return []string{strings.TrimSuffix("evictd holds, "+string(d.Hold)+": "+d.Detail, ": ")}
+	}
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		pod, r := a.Entry.Pod, &a.Result
+		said := "asks for " + pod.Key() + ", and the API server answers " + string(r.Outcome)
+		switch {
+		case r.Outcome.Accepted() && a.Escalates:
+			said = fmt.Sprintf("shortens the grace period of %s to %d s", pod.Key(), a.Grace())
+		case r.Outcome.Simulated():
+			said = "would evict " + pod.Key()
+		case r.Outcome == evict.Deleted:
+			said = "deletes " + pod.Key() + ", beside its budget"
+		case r.Outcome.Accepted():
+			said = "evicts " + pod.Key()
+		case r.Budget != "":
+			said += " by the budget " + r.Budget
+		}
+		all = append(all, fmt.Sprintf("evictd %s: %s", said, a.Entry.Why()))
+	}
+	all[0] += fmt.Sprintf(" (%s is %s, its line %s)", p.Threshold.Signal, wording.Figure(p.Threshold.Signal, p.Observed.Available), wording.Figure(p.Threshold.Signal, p.Threshold.Quantity.Of(p.Observed.Capacity)))
+	return append(all, d.Notes...)
+}
+
+// Arms are the results of the arms that played a scenario.
+type Arms map[sim.Arm]*sim.Result
+
+// figures are the rows of the table.
+func figures(r *sim.Result, smallest int) [][2]string {
+	all := 0
+	for _, pods := range r.Victims {
+		all += len(pods)
+	}
+	return [][2]string{
+		{"pods and containers ended", strconv.Itoa(all)},
+		{"the smallest set that suffices", strconv.Itoa(smallest)},
+		{"innocents: ended within their request", strconv.Itoa(len(r.Innocents))},
+		{"OOM kills among them", strconv.Itoa(r.OOMKills)},
+		{"time below a hard line of evictd's", r.Below.Round(sim.Moment).String()},
+	}
+}
+
+// Write writes the figures: for people a table with a column for each arm, for machines one JSON document.
+func (a Arms) Write(w io.Writer, asJSON bool) error {
+	smallest := len(a[sim.Ideal].Victims[sim.ByIdeal])
+	if asJSON {
+		return json.NewEncoder(w).Encode(map[string]any{"smallest": smallest, "arms": a})
+	}
+	rows := [][]string{nil, {""}}
+	for _, arm := range []sim.Arm{sim.Both, sim.KubeletAlone} {
+		if a[arm] == nil {
+			continue
+		}
+		rows[1] = append(rows[1], strings.ToUpper(string(arm)))
+		for i, row := range figures(a[arm], smallest) {
+			if len(rows) == i+2 {
+				rows = append(rows, []string{row[0]})
+			}
+			rows[i+2] = append(rows[i+2], row[1])
+		}
+	}
+	return wording.Table(w, wording.Columns, slices.Clip(rows))
+}
