@@ -41,10 +41,9 @@ func (d *Document) decisions() []decision {
 
 // mode says whether the agent evicts.
 func (d *Document) mode() string {
-	mode, why := "", d.Enforcement.Why
+	mode, why := "acts", d.Enforcement.Why
 	switch reason := d.Enforcement.Reason; reason {
 	case acting.Acts:
-		mode = "acts"
 	case acting.Configured:
 		mode = "dry run"
 	default: // Stopped, StopUnknown

@@ -28,7 +28,7 @@ func TestNetworkHasAllPortsFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close() //nolint:errcheck // it is of no use any more
+	defer taken.Close()
 	_, text, _ := net.SplitHostPort(taken.Addr().String())
 	port, _ := strconv.Atoi(text)
 	if network, err := freeNetwork(t.Context(), []int{0, port}); err == nil || !strings.Contains(err.Error(), ":"+text) {
