@@ -207,6 +207,7 @@ func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 					t.Errorf("Run = %v after %v of virtual time, want nil after %v", err, time.Since(began), after)
 				}
 				time.Sleep(2 * time.Hour) // then the reflector has ended too
+				synctest.Wait()
 				for i, at := range server.asked[1:] {
 					wait, most := at.Sub(server.asked[i]), 3600*time.Millisecond
 					if i == 0 {

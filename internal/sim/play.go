@@ -94,8 +94,12 @@ func (s *Scenario) Play(interrupted func() error, arm Arm, policy agent.Policy, 
 	ended := make(chan error, 1)
 	if arm == Both {
 		options := p.Options(policy, &File{})
-		options.Recorder, options.Random = teller{recorder{p.Node}, p}, p.random.Float64
-		options.KubeletGap = func(time.Time) int64 { return p.cached() }
+		options.Recorder, options.Random = teller{recorder{p.Node}, p}, rand.New(rand.NewPCG(seed, 1)).Float64 //nolint:gosec // no secret
+		options.KubeletGap = func(time.Time) int64 {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.cached()
+		}
 		go func() { ended <- p.runs(running, options) }()
 	} else {
 		ended <- nil
@@ -147,6 +151,7 @@ type play struct {
 	starts   []start
 	crossed  [pressure.SignalCount]bool
 	kubelet  kubelet
+	told     int           // decisions
 	refusal  *evict.Result // of a fault of the API server; nil while it has none
 	result   Result
 }
@@ -569,9 +574,11 @@ type teller struct {
 
 // Decision tells what the node keeps.
 func (t teller) Decision(d *decide.Decision) {
-	before := len(t.decisions)
 	t.recorder.Decision(d)
-	if len(t.decisions) > before {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if kept := len(t.decisions); kept > t.play.told {
+		t.play.told = kept
 		t.play.tell(Event{At: d.Time.Sub(t.play.began), Decision: d})
 	}
 }
@@ -579,6 +586,8 @@ func (t teller) Decision(d *decide.Decision) {
 // Likely tells which pod a soft threshold would evict.
 func (t teller) Likely(d *decide.Decision, first *decide.Attempt) {
 	left := d.Pressure.Threshold.Grace - d.Pressure.SampleTime.Sub(d.Pressure.Since)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.play.say(first.Entry.Pod.Key(), "is likely to be evicted in %v: %s is below evictd's soft line", left.Round(time.Second), d.Pressure.Threshold.Signal)
 }
 
