@@ -27,6 +27,7 @@ func newSimulateCommand() *cobra.Command {
 	})
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.Flags().StringVar(&flags.config, "config", "", "a configuration, whose dryRun does not matter; the defaults when left out")
+	cmd.Flags().Lookup("config").Changed = true // not by $EVICTD_CONFIG, which is the agent's
 	cmd.Flags().Uint64Var(&flags.seed, "seed", 1, "of what differs between pods")
 	addChoice(cmd, &flags.output, "output", "o", "story", formatJSON)
 	addChoice(cmd, &flags.compare, "compare", "", "", "kubelet")

@@ -42,4 +42,8 @@ func TestScenarios(t *testing.T) {
 			compare(t, "testdata/simulate/"+name+".txt", played(t, name, "--compare", "kubelet"))
 		})
 	}
+	t.Run("for machines", func(t *testing.T) {
+		t.Parallel()
+		compare(t, "testdata/simulate/leak.jsonl", played(t, "leak", "-o", "json"))
+	})
 }

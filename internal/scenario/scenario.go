@@ -3,12 +3,14 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/evictd/evictd/internal/sim"
 	"github.com/evictd/evictd/internal/strictyaml"
@@ -19,8 +21,9 @@ var form = strictyaml.Form{APIVersion: "evictd.dev/v1alpha1", Kind: "Scenario", 
 
 // A scenario is played step by step: a longer one, or one of more pods, would take too long to wait for.
 const (
-	longest  = 24 * time.Hour
-	mostPods = 250
+	longest   = 4 * time.Hour
+	mostPods  = 250
+	mostBytes = 1 << 50
 )
 
 // Load returns the scenario in a file. An Aggregate of k8s.io/apimachinery/pkg/util/errors has the faults of the content, one
@@ -49,9 +52,7 @@ func (c checker) scenario(s *sim.Scenario) {
 	strictyaml.OneOf(c.Faults, field.NewPath("kind"), s.Kind, form.Kind)
 	strictyaml.Between(c.Faults, field.NewPath("duration"), s.Duration.Duration, time.Second, longest, "")
 	node := field.NewPath("node")
-	if s.Node.Memory.Value() < sim.Mebi {
-		c.Invalid(node.Child("memory"), s.Node.Memory.String(), "must be at least 1Mi")
-	}
+	strictyaml.Between(c.Faults, node.Child("memory"), s.Node.Memory.Value(), sim.Mebi, mostBytes, " bytes")
 	c.curve(node.Child("system"), &s.Node.System)
 	if s.Node.PodsLimit.Sign() < 0 {
 		c.Invalid(node.Child("podsLimit"), s.Node.PodsLimit.String(), "must not be negative")
@@ -67,18 +68,23 @@ func (c checker) scenario(s *sim.Scenario) {
 	for i := range s.Pods {
 		path, w := field.NewPath("pods").Index(i), &s.Pods[i]
 		c.workload(path, w)
-		if key := w.Namespace + "/" + w.Name; names[key] {
+		if key := cmp.Or(w.Namespace, "default") + "/" + w.Name; names[key] {
 			c.Add(field.Duplicate(path.Child("name"), w.Name))
 		} else {
 			names[key] = true
 		}
-		all += min(max(1, w.Replicas), mostPods)
+		all += min(ptr.Deref(w.Replicas, 1), mostPods)
 	}
 	if all > mostPods {
 		c.Add(field.TooMany(field.NewPath("pods"), int(all), mostPods))
 	}
 	for i, f := range s.API {
 		path := field.NewPath("api").Index(i)
+		for _, before := range s.API[:i] {
+			if f.After.Duration < before.After.Duration+before.For.Duration && before.After.Duration < f.After.Duration+f.For.Duration {
+				c.Invalid(path.Child("after"), f.After.Duration, "overlaps a fault above")
+			}
+		}
 		strictyaml.OneOf(c.Faults, path.Child("fault"), f.Fault, sim.Faults()...)
 		strictyaml.AtLeast(c.Faults, path.Child("after"), f.After.Duration, 0, "")
 		strictyaml.AtLeast(c.Faults, path.Child("for"), f.For.Duration, time.Second, "")
@@ -94,7 +100,7 @@ func (c checker) workload(path *field.Path, w *sim.Workload) {
 	if w.Controller != "" {
 		strictyaml.OneOf(c.Faults, path.Child("controller"), w.Controller, "ReplicaSet", "DaemonSet", "None")
 	}
-	strictyaml.Between(c.Faults, path.Child("replicas"), w.Replicas, 0, mostPods, "")
+	strictyaml.Between(c.Faults, path.Child("replicas"), ptr.Deref(w.Replicas, 1), 1, mostPods, "")
 	strictyaml.AtLeast(c.Faults, path.Child("starts"), w.Starts.Duration, 0, "")
 	for name, amount := range map[string]int64{"request": w.Request.Value(), "limit": w.Limit.Value()} {
 		strictyaml.AtLeast(c.Faults, path.Child(name), amount, 0, "")
@@ -113,27 +119,32 @@ func (c checker) workload(path *field.Path, w *sim.Workload) {
 	}
 }
 
-// curve checks that a curve has the times that its shape needs, and no amount below 0.
+// curve checks that a curve has what its shape needs, and nothing else.
 func (c checker) curve(path *field.Path, v *sim.Curve) {
 	if v.Shape != "" {
 		strictyaml.OneOf(c.Faults, path.Child("shape"), v.Shape, sim.Shapes()...)
 	}
-	if v.From.Sign() < 0 || v.To.Sign() < 0 {
-		c.Invalid(path, v.From.String()+" to "+v.To.String(), "must not be negative")
+	for name, amount := range map[string]int64{"from": v.From.Value(), "to": v.To.Value()} {
+		strictyaml.Between(c.Faults, path.Child(name), amount, 0, mostBytes, " bytes")
 	}
 	strictyaml.AtLeast(c.Faults, path.Child("after"), v.After.Duration, 0, "")
-	needs := map[string]time.Duration{}
-	switch v.Shape {
-	case sim.ShapeLeak, sim.ShapeBurst:
-		needs["over"] = v.Over.Duration
-	case sim.ShapeSawtooth:
-		needs["every"] = v.Every.Duration
-	case sim.ShapeConstant, sim.ShapeStep:
+	shape := cmp.Or(v.Shape, sim.ShapeConstant)
+	if shape == sim.ShapeConstant && !v.To.IsZero() {
+		c.Invalid(path.Child("to"), v.To.String(), "a constant has none: write a shape")
 	}
-	for name, is := range needs {
-		strictyaml.AtLeast(c.Faults, path.Child(name), is, sim.Moment, fmt.Sprintf(" for a %s", v.Shape))
-	}
+	c.time(path.Child("over"), v.Over.Duration, shape, shape == sim.ShapeLeak || shape == sim.ShapeBurst, false)
+	c.time(path.Child("every"), v.Every.Duration, shape, shape == sim.ShapeSawtooth, shape == sim.ShapeBurst)
 	if v.Every.Duration != 0 && v.Every.Duration < v.Over.Duration {
 		c.Invalid(path.Child("every"), v.Every.Duration, "must not be shorter than over")
+	}
+}
+
+// time checks a time that a shape needs, or may have.
+func (c checker) time(path *field.Path, is time.Duration, shape sim.Shape, needed, taken bool) {
+	switch {
+	case needed || taken && is != 0:
+		strictyaml.AtLeast(c.Faults, path, is, sim.Moment, fmt.Sprintf(" for a %s", shape))
+	case is != 0:
+		c.Invalid(path, is, fmt.Sprintf("a %s has none", shape))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +29,11 @@ func NewStory(w io.Writer, asJSON bool) *Story { return &Story{w: w, json: asJSO
 type line struct {
 	Seconds float64 `json:"seconds"`
 	Pod     string  `json:"pod,omitempty"`
-	Text    string  `json:"text"`
+	// Verb, Hold and Outcome are a decision's; "" for all else.
+	Verb    string `json:"verb,omitempty"`
+	Hold    string `json:"hold,omitempty"`
+	Outcome string `json:"outcome,omitempty"`
+	Text    string `json:"text"`
 }
 
 // Tell writes an event.
@@ -38,7 +41,7 @@ func (s *Story) Tell(e sim.Event) {
 	for _, text := range sentences(e) {
 		var err error
 		if s.json {
-			err = json.NewEncoder(s.w).Encode(line{e.At.Seconds(), e.Pod, text})
+			err = json.NewEncoder(s.w).Encode(lineOf(&e, text))
 		} else {
 			err = wording.Table(s.w, wording.Columns, [][]string{{clock(e.At), text}})
 		}
@@ -46,6 +49,18 @@ func (s *Story) Tell(e sim.Event) {
 			s.Err = err
 		}
 	}
+}
+
+// lineOf returns an event's line. Of a decision it has the last request.
+func lineOf(e *sim.Event, text string) line {
+	l := line{Seconds: e.At.Seconds(), Pod: e.Pod, Text: text}
+	if d := e.Decision; d != nil {
+		l.Verb, l.Hold = string(d.Verb()), string(d.Hold)
+		if last := d.Last(); last != nil {
+			l.Pod, l.Outcome = last.Entry.Pod.Key(), string(last.Result.Outcome)
+		}
+	}
+	return l
 }
 
 // clock writes a time since the beginning.
@@ -78,13 +93,16 @@ func decided(d *decide.Decision) (all []string) {
 		a := &d.Attempts[i]
 		pod, r := a.Entry.Pod, &a.Result
 		said := "asks for " + pod.Key() + ", and the API server answers " + string(r.Outcome)
+		if r.NoResponse {
+			said = "asks for " + pod.Key() + ", and the API server does not answer"
+		}
 		switch {
 		case r.Outcome.Accepted() && a.Escalates:
 			said = fmt.Sprintf("shortens the grace period of %s to %d s", pod.Key(), a.Grace())
 		case r.Outcome.Simulated():
 			said = "would evict " + pod.Key()
 		case r.Outcome == evict.Deleted:
-			said = "deletes " + pod.Key() + ", beside its budget"
+			said = "deletes " + pod.Key() + ", in spite of its budget"
 		case r.Outcome.Accepted():
 			said = "evicts " + pod.Key()
 		case r.Budget != "":
@@ -99,39 +117,37 @@ func decided(d *decide.Decision) (all []string) {
 // Arms are the results of the arms that played a scenario.
 type Arms map[sim.Arm]*sim.Result
 
-// figures are the rows of the table.
-func figures(r *sim.Result, smallest int) [][2]string {
+// rows are what the table has of each arm.
+func rows(r *sim.Result) [][2]string {
 	all := 0
 	for _, pods := range r.Victims {
 		all += len(pods)
 	}
 	return [][2]string{
 		{"pods and containers ended", strconv.Itoa(all)},
-		{"the smallest set that suffices", strconv.Itoa(smallest)},
 		{"innocents: ended within their request", strconv.Itoa(len(r.Innocents))},
 		{"OOM kills among them", strconv.Itoa(r.OOMKills)},
-		{"time below a hard line of evictd's", r.Below.Round(sim.Moment).String()},
+		{"time below a hard line of evictd's", r.Below.Duration.String()},
 	}
 }
 
 // Write writes the figures: for people a table with a column for each arm, for machines one JSON document.
 func (a Arms) Write(w io.Writer, asJSON bool) error {
-	smallest := len(a[sim.Ideal].Victims[sim.ByIdeal])
 	if asJSON {
-		return json.NewEncoder(w).Encode(map[string]any{"smallest": smallest, "arms": a})
+		return json.NewEncoder(w).Encode(map[string]Arms{"arms": a})
 	}
-	rows := [][]string{nil, {""}}
-	for _, arm := range []sim.Arm{sim.Both, sim.KubeletAlone} {
+	table := [][]string{nil, {""}}
+	for _, arm := range []sim.Arm{sim.Both, sim.KubeletAlone, sim.Ideal} {
 		if a[arm] == nil {
 			continue
 		}
-		rows[1] = append(rows[1], strings.ToUpper(string(arm)))
-		for i, row := range figures(a[arm], smallest) {
-			if len(rows) == i+2 {
-				rows = append(rows, []string{row[0]})
+		table[1] = append(table[1], strings.ToUpper(string(arm)))
+		for i, row := range rows(a[arm]) {
+			if len(table) == i+2 {
+				table = append(table, []string{row[0]})
 			}
-			rows[i+2] = append(rows[i+2], row[1])
+			table[i+2] = append(table[i+2], row[1])
 		}
 	}
-	return wording.Table(w, wording.Columns, slices.Clip(rows))
+	return wording.Table(w, wording.Columns, table)
 }

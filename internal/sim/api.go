@@ -94,7 +94,7 @@ func (n *Node) terminate(uid string, grace ...*int64) {
 func (n *Node) evictByKubelet(name string) {
 	n.changed(name, byKubelet)
 	victim := n.pods["uid-"+name]
-	victim.memory, victim.noCgroup = 0, true
+	victim.memory, victim.cache, victim.noCgroup = 0, 0, true
 }
 
 // byKubelet makes a pod one that the kubelet has evicted now.

@@ -49,7 +49,7 @@ func (c *Curve) At(age time.Duration) int64 {
 		return from
 	}
 	over, every := c.Over.Duration, c.Every.Duration
-	if every > 0 {
+	if every > 0 { // of a burst or a sawtooth
 		age %= every
 	}
 	switch {

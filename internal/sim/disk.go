@@ -84,16 +84,22 @@ func (d *Disk) Measure(ctx context.Context, _ []*nodepods.Pod) (map[string]usage
 
 // Images says what images hold that no pod uses.
 type Images struct {
-	unused measure.UnusedImages
-	err    error
-	slow   time.Duration
-	asked  int
+	unused  measure.UnusedImages
+	counted func() measure.UnusedImages // in place of unused, with mu held
+	err     error
+	slow    time.Duration
+	asked   int
 }
 
 // Unused implements [measure.Disk].
 func (d *Disk) Unused(context.Context, []*nodepods.Pod) (measure.UnusedImages, error) {
 	f := d.node.images
 	f.asked++
+	if f.counted != nil {
+		d.node.mu.Lock()
+		defer d.node.mu.Unlock()
+		return f.counted(), nil
+	}
 	time.Sleep(f.slow) // a directory that does not answer hears of no context
 	return f.unused, f.err
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// The kubelet's times (pkg/kubelet/eviction/eviction_manager.go and pkg/kubelet/kubelet.go): how often it looks, how
-// long it waits for a victim's end, the grace period of a victim of a hard threshold, and how long it then admits no
+// The kubelet's times (pkg/kubelet/eviction/eviction_manager.go and pkg/kubelet/kubelet.go): how often it looks, the
+// grace period of a victim of a hard threshold, and how long it then admits no
 // pod without requests.
 const (
 	kubeletLooks      = 10 * time.Second
-	kubeletAwaits     = 30 * time.Second
 	kubeletGrace      = time.Second
 	kubeletTransition = 5 * time.Minute
+	kubeletListed     = 5 * time.Minute // a victim stays so long, here
 	kubeletCollects   = 5 * time.Minute // unused images, above its share of the disk
 )
 
@@ -28,7 +28,8 @@ type kubelet struct {
 	next     time.Time // look
 	victim   *life
 	since    time.Time // its end was begun
-	pressure time.Time // was last seen
+	memory   time.Time // pressure was last seen
+	disk     time.Time // the same
 	collects time.Time // next
 	removed  int64     // of unused images, in bytes
 }
@@ -41,43 +42,57 @@ func (k *kubelet) step(p *play, now time.Time) {
 		}
 		k.victim, k.next = nil, now
 	}
-	if k.victim != nil && now.Sub(k.since) < kubeletAwaits || now.Before(k.next) {
+	if k.victim != nil || now.Before(k.next) {
 		return
 	}
 	k.next = now.Add(kubeletLooks)
 	k.look(p, now)
 }
 
+// sees returns the signals by the kubelet's measures.
+func (*kubelet) sees(p *play, now time.Time) pressure.Sample {
+	sample := p.observe(now)
+	sample.Observations[pressure.MemoryAvailable] = p.memory(p.kubelets(), nil)
+	if o := &sample.Observations[pressure.AllocatableMemoryAvailable]; o.State == pressure.Known {
+		o.Available = o.Capacity - p.held() - p.cached()
+	}
+	return sample
+}
+
 // look collects images or evicts a pod, where a threshold is met.
 func (k *kubelet) look(p *play, now time.Time) {
-	sample, config := p.observe(now), kubeletconfig.Default()
-	sample.Observations[pressure.MemoryAvailable] = p.memory(p.kubelets(), nil)
+	sample, config := k.sees(p, now), kubeletconfig.Default()
 	if o := sample.Of(pressure.ImageFSAvailable); o.State == pressure.Known && !now.Before(k.collects) {
 		k.collects = now.Add(kubeletCollects)
-		if o.Available < config.ImageCollection.Of(o.Capacity) && k.collect(p, now) {
-			return
+		if o.Available < config.ImageCollection.Of(o.Capacity) { // down to imageGCLowThresholdPercent
+			k.collect(p, min(p.unusedImages(now), o.Capacity/5-o.Available))
 		}
 	}
 	for _, t := range config.Thresholds {
-		if !t.Hard || !short(&sample, t) {
+		if sample = k.sees(p, now); !t.Hard || !short(&sample, t) {
 			continue
 		}
-		k.pressure = now
-		if !t.Signal.OnDisk() || !k.collect(p, now) {
-			k.evict(p, &sample, t, now)
+		if t.Signal.OnDisk() {
+			k.disk = now
+			k.collect(p, p.unusedImages(now))
+			sample = k.sees(p, now)
+		} else {
+			k.memory = now
 		}
-		return
+		if short(&sample, t) {
+			k.evict(p, &sample, t, now)
+			return
+		}
 	}
 }
 
-// collect removes the images that no pod uses; false where there are none.
-func (k *kubelet) collect(p *play, now time.Time) bool {
-	unused := p.unusedImages(now)
-	if unused == 0 {
+// collect removes so much of images that no pod uses; false where there is none.
+func (k *kubelet) collect(p *play, amount int64) bool {
+	if amount <= 0 {
 		return false
 	}
-	k.removed += unused
-	p.say("", "the kubelet removes %s of images that no pod uses", bytes(unused))
+	k.removed += amount
+	p.say("", "the kubelet removes %s of images that no pod uses", bytes(amount))
 	return true
 }
 
@@ -94,7 +109,7 @@ func (k *kubelet) evict(p *play, sample *pressure.Sample, t pressure.Threshold, 
 			continue
 		}
 		one := nodepods.FromAPI(pod.api).Pod
-		one.Sampled, one.Usage, one.Request = true, pod.memory+pod.cache, l.of.Request.Value()
+		one.Sampled, one.Usage, one.Request = true, pod.memory+pod.cache, l.of.request()
 		if resource == rank.Disk {
 			one.Usage, one.Request = l.of.Disk.At(now.Sub(l.created)), 0
 		}
@@ -105,7 +120,6 @@ func (k *kubelet) evict(p *play, sample *pressure.Sample, t pressure.Threshold, 
 		return
 	}
 	k.victim, k.since = p.lives[ranking.Candidates[0].Pod.UID], now
-	k.victim.by = ByKubelet
 	p.ended(k.victim, ByKubelet)
 	o := sample.Of(t.Signal)
 	p.say(k.victim.key, "is evicted by the kubelet, with a grace period of 1 s: its %s is %s, its line %s", t.Signal, bytes(o.Available), bytes(t.Quantity.Of(o.Capacity)))
@@ -116,12 +130,22 @@ func (k *kubelet) end(p *play, now time.Time) {
 	l := k.victim
 	pod := p.pods[l.uid].api.DeepCopy()
 	byKubelet(pod)
-	p.pods[l.uid].api, p.pods[l.uid].memory, p.pods[l.uid].noCgroup = pod, 0, true
+	victim := p.pods[l.uid]
+	victim.api, victim.memory, victim.cache, victim.noCgroup = pod, 0, 0, true
+	p.After(kubeletListed, func() { delete(p.pods, l.uid) })
 	p.gone(l, now)
 }
 
-// refuses reports whether the node admits no pod of a workload: under memory pressure one without a request
-// (pkg/kubelet/eviction, Admit).
+// refuses reports whether the node admits no pod of a workload (pkg/kubelet/eviction, Admit): under disk pressure none but
+// critical ones, under memory pressure none without a request but those and a DaemonSet's, which tolerate it.
 func (k *kubelet) refuses(w *Workload, now time.Time) bool {
-	return !k.pressure.IsZero() && now.Sub(k.pressure) < kubeletTransition && w.Request.IsZero() && w.Limit.IsZero()
+	lasts := func(seen time.Time) bool { return !seen.IsZero() && now.Sub(seen) < kubeletTransition }
+	switch {
+	case w.Priority >= rank.SystemCriticalPriority:
+		return false
+	case lasts(k.disk):
+		return true
+	default:
+		return lasts(k.memory) && w.request() == 0 && w.Controller != "DaemonSet"
+	}
 }

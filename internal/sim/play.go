@@ -3,7 +3,9 @@ package sim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -20,6 +22,7 @@ import (
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -35,7 +38,8 @@ const (
 	Both Arm = "evictd"
 	// KubeletAlone acts without evictd.
 	KubeletAlone Arm = "kubelet alone"
-	// Ideal ends, at each line, at once the pod whose end helps most: its victims are the smallest set that suffices.
+	// Ideal ends, at each hard line and at once, the pods that grew most, which no agent can know of: its victims are taken
+	// for the smallest set that suffices.
 	Ideal Arm = "ideal"
 )
 
@@ -62,14 +66,17 @@ type Event struct {
 // Result is what came of a scenario.
 type Result struct {
 	// Victims are the pods that were ended, by what: ByEvictd and so on; namespace/name, in their order.
-	Victims map[string][]string
+	Victims map[string][]string `json:"victims"`
 	// Innocents are those of all that used no more than their request when they were ended, OOM kills included.
-	Innocents []string
+	Innocents []string `json:"innocents,omitempty"`
 	// OOMKills is how many containers the kernel ended for want of memory.
-	OOMKills int
+	OOMKills int `json:"oomKills"`
 	// Below is how long something was below a hard line of evictd's, in steps of [Moment].
-	Below time.Duration
+	Below metav1.Duration `json:"below"`
 }
+
+// crashLoopForgets is how long a container runs until the kubelet forgets its restarts.
+const crashLoopForgets = 10 * time.Minute
 
 // Moment is how often use changes.
 const Moment = 100 * time.Millisecond
@@ -80,8 +87,7 @@ const Moment = 100 * time.Millisecond
 func (s *Scenario) Play(interrupted func() error, arm Arm, policy agent.Policy, seed uint64, tell func(Event)) (*Result, error) {
 	p := &play{
 		Node: New(0), scenario: s, arm: arm, tell: tell, began: time.Now(), lives: map[string]*life{}, numbers: map[string]int{},
-		random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // no secret
-		result: Result{Victims: map[string][]string{}},
+		policy: policy, seed: seed, result: Result{Victims: map[string][]string{}},
 	}
 	for _, t := range policy.Thresholds {
 		if t.Hard {
@@ -110,6 +116,7 @@ func (s *Scenario) Play(interrupted func() error, arm Arm, policy agent.Policy, 
 	}
 	p.mu.Lock()
 	p.state()
+	p.tell = func(Event) {} // what is due later is of no interest
 	p.mu.Unlock()
 	stop()
 	return &p.result, cmp.Or(<-ended, interrupted())
@@ -144,8 +151,9 @@ type play struct {
 	arm      Arm
 	tell     func(Event)
 	began    time.Time
-	random   *rand.Rand
-	lines    []pressure.Threshold // evictd's hard ones
+	seed     uint64
+	policy   agent.Policy         // evictd's
+	lines    []pressure.Threshold // its hard ones
 	lives    map[string]*life     // by UID
 	numbers  map[string]int       // of the last pod, by namespace/name of its workload
 	starts   []start
@@ -180,21 +188,23 @@ func (p *play) prepare() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.capacity, p.budgets = p.scenario.Node.Memory.Value(), map[string]evict.Budget{}
-	p.sampled, p.answer, p.hasKubelets = p.sample, p.answers, true
+	p.sampled, p.answer, p.hasKubelets, p.countsCache = p.sample, p.answers, true, p.policy.MemoryAvailable == pressure.WorkingSet
 	p.endsAfter = func(uid string, grace int64) time.Duration {
 		l := p.lives[uid]
-		l.by = ByEvictd
 		p.ended(l, ByEvictd)
 		return min(l.stops(), time.Duration(grace)*time.Second)
 	}
 	for i := range p.scenario.Pods {
 		w := &p.scenario.Pods[i]
-		for range max(1, w.Replicas) {
+		for range w.replicas() {
 			p.starts = append(p.starts, start{p.began.Add(w.Starts.Duration), w})
 		}
 	}
 	if v := p.scenario.Node.Disk; v != nil {
 		p.disk = &Disk{node: p.Node, measures: p.onDisk}
+		p.images.counted = func() measure.UnusedImages {
+			return measure.UnusedImages{Bytes: p.unusedImages(time.Now()), OnNodeFS: true}
+		}
 	}
 	p.move(p.began)
 	p.state()
@@ -213,7 +223,7 @@ func (p *play) say(pod, format string, values ...any) {
 // state says how many pods run, and what is available.
 func (p *play) state() {
 	sample := p.observe(time.Now())
-	said := []string{fmt.Sprintf("%d pods are there", len(p.pods))}
+	said := []string{fmt.Sprintf("%d pods run", len(p.lives))}
 	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.NodeFSAvailable} {
 		if o := sample.Of(signal); o.State == pressure.Known {
 			said = append(said, fmt.Sprintf("%s is %s of %s", signal, bytes(o.Available), bytes(o.Capacity)))
@@ -228,15 +238,15 @@ func (p *play) step() {
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.move(now)
+	if p.arm == Ideal {
+		p.ideal(now)
+	}
 	p.kernel(now)
 	p.account(now)
 	if p.scenario.watches != nil {
 		p.scenario.watches(p)
 	}
-	switch p.arm {
-	case Ideal:
-		p.ideal(now)
-	case Both, KubeletAlone:
+	if p.arm != Ideal {
 		p.kubelet.step(p, now)
 	}
 }
@@ -287,12 +297,14 @@ func (p *play) run(w *Workload, now time.Time) {
 	namespace := cmp.Or(w.Namespace, metav1.NamespaceDefault)
 	p.numbers[namespace+"/"+w.Name]++
 	l := &life{of: w, key: namespace + "/" + w.Name + "-" + strconv.Itoa(p.numbers[namespace+"/"+w.Name]), started: now, created: now}
-	l.noise = 0.98 + 0.04*p.random.Float64()
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(l.key))                                         // the same pod is the same in each arm
+	l.noise = 1 - 0.04*rand.New(rand.NewPCG(p.seed, hash.Sum64())).Float64() //nolint:gosec // no secret
 	l.uid = "uid-" + l.key
 	p.lives[l.uid] = l
 	p.put(l.key, w)
 	if w.MaxUnavailable != nil {
-		p.budgets[namespace+"/"+w.Name] = evict.Budget{Name: w.Name, Desired: int64(max(1, w.Replicas) - *w.MaxUnavailable), Healthy: int64(max(1, w.Replicas))}
+		p.budgets[namespace+"/"+w.Name] = evict.Budget{Name: w.Name, Desired: int64(w.replicas() - *w.MaxUnavailable), Healthy: int64(w.replicas())}
 	}
 	if p.since() > 0 {
 		p.say(l.key, "starts")
@@ -302,7 +314,7 @@ func (p *play) run(w *Workload, now time.Time) {
 // put puts a pod of a workload on the node.
 func (p *play) put(key string, w *Workload) {
 	namespace := cmp.Or(w.Namespace, metav1.NamespaceDefault)
-	pod := newPod(key[len(namespace)+1:], w.Request.Value())
+	pod := newPod(key[len(namespace)+1:], w.request())
 	pod.Namespace, pod.UID, pod.Annotations, pod.CreationTimestamp = namespace, types.UID("uid-"+key), w.Annotations, metav1.Now()
 	pod.Labels = map[string]string{"app": w.Name}
 	pod.OwnerReferences[0].Name, pod.OwnerReferences[0].UID = w.Name, types.UID(namespace+"/"+w.Name)
@@ -319,6 +331,8 @@ func (p *play) put(key string, w *Workload) {
 	}
 	p.pods[string(pod.UID)] = &Pod{api: pod}
 }
+
+func (w *Workload) replicas() int32 { return ptr.Deref(w.Replicas, 1) }
 
 func (w *Workload) grace() time.Duration {
 	return ptr.Deref(w.Grace, metav1.Duration{Duration: 30 * time.Second}).Duration
@@ -338,12 +352,29 @@ func (p *play) gone(l *life, now time.Time) {
 	}
 }
 
-// ended counts a pod that something ends, or a container of it.
+// ended counts a pod that something ends, or a container of it; once for a pod that is ended already. For a disk nobody
+// is innocent: the request is one of memory.
 func (p *play) ended(l *life, by string) {
+	if l.by != "" {
+		return
+	}
+	if by != ByKernel { // which ends a container alone
+		l.by = by
+	}
 	p.result.Victims[by] = append(p.result.Victims[by], l.key)
-	if p.pods[l.uid].memory <= l.of.Request.Value() {
+	sample, memory := p.observe(time.Now()), p.pods[l.uid].memory
+	ofDisk := slices.ContainsFunc(p.lines, func(t pressure.Threshold) bool { return t.Signal.OnDisk() && short(&sample, t) })
+	if memory > 0 && memory <= l.of.request() && !ofDisk {
 		p.result.Innocents = append(p.result.Innocents, l.key)
 	}
+}
+
+// request is of memory in bytes: the API server takes the limit where there is none.
+func (w *Workload) request() int64 {
+	if w.Request.IsZero() {
+		return w.Limit.Value()
+	}
+	return w.Request.Value()
 }
 
 // held returns what pods hold of the memory that cannot be reclaimed.
@@ -371,14 +402,14 @@ func (p *play) kernel(now time.Time) {
 		}
 	}
 	for all := p.scenario.Node.PodsLimit.Value(); all > 0 && p.held() > all; {
-		l := p.worst()
+		l := p.worst(all)
 		if l == nil {
 			break
 		}
 		p.kill(l, now, "the memory limit of all pods")
 	}
 	for p.host+p.held() > p.capacity {
-		l := p.worst()
+		l := p.worst(p.capacity)
 		if l == nil {
 			break
 		}
@@ -386,23 +417,23 @@ func (p *play) kernel(now time.Time) {
 	}
 }
 
-// worst returns the pod with the highest OOM score; nil where none has memory.
-func (p *play) worst() (worst *life) {
+// worst returns the pod with the highest OOM score of those that share so much; nil where none has memory.
+func (p *play) worst(total int64) (worst *life) {
 	var highest float64
 	for _, uid := range slices.Sorted(maps.Keys(p.lives)) {
 		l, pod := p.lives[uid], p.pods[uid]
 		if pod.memory == 0 {
 			continue
 		}
-		request := float64(l.of.Request.Value()) / float64(p.capacity)
-		adjusted := max(2, min(999, 1000-1000*request)) // Burstable
+		request := float64(l.of.request()) / float64(p.capacity)
+		adjusted := max(3, min(999, 1000-1000*request)) // Burstable
 		switch {
-		case l.of.Priority >= rank.SystemCriticalPriority:
+		case l.of.Priority > rank.SystemCriticalPriority: // system-node-critical
 			adjusted = -997
-		case request == 0 && l.of.Limit.IsZero():
+		case request == 0:
 			adjusted = 1000
 		}
-		if score := 1000*float64(pod.memory)/float64(p.capacity) + adjusted; worst == nil || score > highest {
+		if score := 1000*float64(pod.memory)/float64(total) + adjusted; worst == nil || score > highest {
 			worst, highest = l, score
 		}
 	}
@@ -421,7 +452,14 @@ func (p *play) kill(l *life, now time.Time, why string) {
 		l.down = now.Add(time.Hour) // none of a terminating pod starts again
 		return
 	}
-	l.down = now.Add(min(10*time.Second<<min(l.kills, 5), 5*time.Minute))
+	if now.Sub(l.started) > crashLoopForgets {
+		l.kills = 0
+	}
+	if l.kills > 0 {
+		l.down = now.Add(min(10*time.Second<<min(l.kills-1, 5), 5*time.Minute))
+	} else {
+		l.down = now
+	}
 	l.started = l.down
 	l.kills++
 }
@@ -440,7 +478,7 @@ func (p *play) account(now time.Time) {
 		p.crossed[t.Signal] = is
 	}
 	if below {
-		p.result.Below += Moment
+		p.result.Below.Duration += Moment
 	}
 }
 
@@ -450,34 +488,42 @@ func short(s *pressure.Sample, t pressure.Threshold) bool {
 	return o.State == pressure.Known && o.Available < t.Quantity.Of(o.Capacity)
 }
 
-// ideal ends the pod that holds most of what is short, at once.
+// ideal ends at once the pods that grew most, until no line is met.
 func (p *play) ideal(now time.Time) {
-	sample := p.observe(now)
-	for _, t := range p.lines {
-		if !short(&sample, t) || t.Signal.OnDisk() && p.kubelet.collect(p, now) {
+	for range p.lives {
+		sample := p.observe(now)
+		at := slices.IndexFunc(p.lines, func(t pressure.Threshold) bool { return short(&sample, t) })
+		if at < 0 {
+			return
+		}
+		if p.lines[at].Signal.OnDisk() && p.kubelet.collect(p, p.unusedImages(now)) {
 			continue
 		}
-		if most := p.largest(t.Signal, now); most != nil {
-			p.ended(most, ByIdeal)
-			delete(p.pods, most.uid)
-			p.gone(most, now)
+		most := p.grown(p.lines[at].Signal, now)
+		if most == nil {
+			return
 		}
-		return
+		p.ended(most, ByIdeal)
+		delete(p.pods, most.uid)
+		p.gone(most, now)
 	}
 }
 
-// largest returns the pod that holds most of what a signal is about, but for those that no policy evicts; nil where none
-// holds anything.
-func (p *play) largest(signal pressure.Signal, now time.Time) (most *life) {
-	var highest int64
+// grown returns the pod that has grown most since its start, by what a signal is about, of those that the policy does not
+// protect; of equal ones the largest. It is nil where none holds anything.
+func (p *play) grown(signal pressure.Signal, now time.Time) (most *life) {
+	var highest [2]int64
 	for _, uid := range slices.Sorted(maps.Keys(p.lives)) {
 		l := p.lives[uid]
-		holds := p.pods[uid].memory
+		holds, first := p.pods[uid].memory, l.of.Memory.At(0)
 		if signal.OnDisk() {
-			holds = l.of.Disk.At(now.Sub(l.created))
+			holds, first = l.of.Disk.At(now.Sub(l.created)), l.of.Disk.At(0)
 		}
-		if l.of.Priority < rank.SystemCriticalPriority && l.of.Controller != "DaemonSet" && holds > highest {
-			most, highest = l, holds
+		pod := nodepods.FromAPI(p.pods[uid].api).Pod
+		pod.Sampled = true
+		is := [2]int64{holds - first, holds}
+		if holds > 0 && p.policy.Rules.Protects(&pod) == rank.NotProtected && (most == nil || slices.Compare(is[:], highest[:]) > 0) {
+			most, highest = l, is
 		}
 	}
 	return most
@@ -486,7 +532,11 @@ func (p *play) largest(signal pressure.Signal, now time.Time) (most *life) {
 // sample adds the signals that the node of a story does not have.
 func (p *play) sample(s *pressure.Sample) {
 	if limit := p.scenario.Node.PodsLimit.Value(); limit > 0 {
-		s.Observations[pressure.AllocatableMemoryAvailable] = pressure.Observation{State: pressure.Known, Available: limit - p.held(), Capacity: limit}
+		available := limit - p.held()
+		if p.countsCache {
+			available -= p.cached()
+		}
+		s.Observations[pressure.AllocatableMemoryAvailable] = pressure.Observation{State: pressure.Known, Available: available, Capacity: limit}
 	}
 	v := p.scenario.Node.Disk
 	if v == nil {
@@ -511,11 +561,13 @@ func (p *play) unusedImages(now time.Time) int64 {
 // onDisk is what the pods use of the disk, as the kubelet tells.
 func (p *play) onDisk() (map[string]usage.DiskUse, error) {
 	now := time.Now()
-	p.images.unused = measure.UnusedImages{Bytes: p.unusedImages(now), OnNodeFS: true}
 	all := map[string]usage.DiskUse{}
 	for uid, l := range p.lives {
 		var parts usage.Parts
-		parts[usage.Layers] = usage.FSUse{Bytes: l.of.Disk.At(now.Sub(l.created)), BytesKnown: true, InodesKnown: true}
+		for part := range parts {
+			parts[part].BytesKnown, parts[part].InodesKnown = true, true
+		}
+		parts[usage.Layers].Bytes = l.of.Disk.At(now.Sub(l.created))
 		all[uid] = usage.DiskUse{NodeFS: parts, ImageFS: parts, Time: now}
 	}
 	return all, nil
@@ -530,8 +582,8 @@ func (p *play) answers(r evict.Request) evict.Result {
 	if l == nil || p.pods[r.UID] == nil {
 		return evict.Result{Outcome: evict.Gone}
 	}
-	if most := l.of.MaxUnavailable; most != nil && !r.Delete {
-		if max(1, l.of.Replicas)-p.available(l.of) >= *most {
+	if most := l.of.MaxUnavailable; most != nil && !r.Delete && p.pods[r.UID].leaving == nil {
+		if l.of.replicas()-p.available(l.of) >= *most {
 			return evict.Result{Outcome: evict.BlockedByBudget, Budget: l.of.Name, Message: "Cannot evict pod as it would violate the pod's disruption budget."}
 		}
 	}
@@ -550,12 +602,19 @@ func (p *play) available(w *Workload) (pods int32) {
 
 // fault begins or ends a fault of the API server.
 func (p *play) fault(f Fault, begins bool) {
-	p.say("", "%s", map[bool]string{true: "the API server is " + string(f), false: "the API server is not " + string(f) + " any more"}[begins])
+	what := map[Fault]string{
+		FaultDown: "the API server does not answer", FaultSlow: "the API server answers after four seconds",
+		FaultThrottled: "the API server refuses requests, as it is overloaded", FaultDenied: "the API server denies evictions",
+	}[f]
+	if !begins {
+		what = "the API server is in order again"
+	}
+	p.say("", "%s", what)
 	p.slow, p.unlooked, p.refusal = 0, nil, nil
 	switch {
 	case !begins:
 	case f == FaultDown:
-		p.unlooked = errPlanted()
+		p.unlooked = errors.New("connection refused")
 		p.refusal = &evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Message: "connection refused"}
 	case f == FaultSlow:
 		p.slow = 4 * time.Second

@@ -39,7 +39,7 @@ func (r random) seconds(low, high int64) metav1.Duration {
 
 func (r random) curve(most int64) Curve {
 	c := Curve{Shape: Shapes()[r.IntN(len(Shapes()))], From: r.mebi(10, most/4), To: r.mebi(10, most), After: r.seconds(0, 60), Over: r.seconds(1, 120)}
-	if c.Shape == ShapeSawtooth || r.chance(0.5) {
+	if c.Shape == ShapeSawtooth || c.Shape == ShapeBurst && r.chance(0.5) {
 		c.Every = r.seconds(5, 90)
 	}
 	return c
@@ -54,7 +54,7 @@ func (r random) scenario() *Scenario {
 		s.Node.PodsLimit = *resource.NewQuantity(s.Node.Memory.Value()*8/10, resource.BinarySI)
 	}
 	for i := range 2 + r.IntN(10) {
-		w := Workload{Name: fmt.Sprint("w", i), Memory: r.curve(capacity / 3), Cache: Curve{From: r.mebi(0, 200)}, Replicas: int32(1 + r.IntN(3)), Priority: int32(r.IntN(3) * 1000)}
+		w := Workload{Name: fmt.Sprint("w", i), Memory: r.curve(capacity / 3), Cache: Curve{From: r.mebi(0, 200)}, Replicas: new(int32(1 + r.IntN(3))), Priority: int32(r.IntN(3) * 1000)}
 		if r.chance(0.7) {
 			w.Request = r.mebi(10, capacity/8)
 		}

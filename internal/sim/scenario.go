@@ -52,8 +52,8 @@ type Workload struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Controller is its kind: ReplicaSet, DaemonSet or None. "" is ReplicaSet.
 	Controller string `json:"controller,omitempty"`
-	// Replicas is the number of its pods; 0 is one.
-	Replicas int32 `json:"replicas,omitempty"`
+	// Replicas is the number of its pods; nil is one.
+	Replicas *int32 `json:"replicas,omitempty"`
 	// Starts is when they start, Replaced how long after the end of one the next starts; "" is 5 s, a negative one never.
 	Starts   metav1.Duration  `json:"starts,omitzero"`
 	Replaced *metav1.Duration `json:"replaced,omitempty"`

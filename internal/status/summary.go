@@ -50,7 +50,7 @@ func (d *Document) mode() string {
 		mode = strings.ToLower(strings.ReplaceAll(string(reason), "Unknown", " unknown"))
 	}
 	if d.ConfigurationRefused != "" {
-		mode, why = mode+", the file is refused and the one before applies", d.ConfigurationRefused
+		mode, why = mode+", the file is refused and the one before applies", strings.TrimPrefix(why+"; "+d.ConfigurationRefused, "; ")
 	}
 	return strings.TrimSuffix(mode+": "+why, ": ")
 }
