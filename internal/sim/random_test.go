@@ -53,6 +53,11 @@ func (r random) scenario() *Scenario {
 	if r.chance(0.3) {
 		s.Node.PodsLimit = *resource.NewQuantity(s.Node.Memory.Value()*8/10, resource.BinarySI)
 	}
+	disk := int64(0)
+	if r.chance(0.3) {
+		disk = 100 << 10
+		s.Node.Disk = &Volume{Capacity: r.mebi(disk, disk), System: r.curve(disk / 2), UnusedImages: r.curve(disk / 3)}
+	}
 	for i := range 2 + r.IntN(10) {
 		w := Workload{Name: fmt.Sprint("w", i), Memory: r.curve(capacity / 3), Cache: Curve{From: r.mebi(0, 200)}, Replicas: new(int32(1 + r.IntN(3))), Priority: int32(r.IntN(3) * 1000)}
 		if r.chance(0.7) {
@@ -72,6 +77,9 @@ func (r random) scenario() *Scenario {
 		if r.chance(0.2) {
 			w.MaxUnavailable = new(r.Int32N(2))
 		}
+		if disk > 0 && r.chance(0.5) {
+			w.Disk = r.curve(disk / 3)
+		}
 		w.Stops = new(r.seconds(0, 40))
 		w.Starts = r.seconds(0, 60)
 		s.Pods = append(s.Pods, w)
@@ -90,8 +98,8 @@ func (r random) scenario() *Scenario {
 type judge struct {
 	t      *testing.T
 	play   *play
-	told   time.Time // the last decision
-	seen   [pressure.SignalCount][]int64
+	told   time.Time          // the last decision
+	seen   map[string][]int64 // what was available, by threshold
 	needed []int64
 	all    []string
 }
@@ -137,11 +145,13 @@ func TestInvariantRandomScenarios(t *testing.T) {
 func playRandom(t *testing.T, seed uint64) bool {
 	t.Helper()
 	r := random{rand.New(rand.NewPCG(seed, 1))}
-	s, j := r.scenario(), &judge{t: t}
+	s, j := r.scenario(), &judge{t: t, seen: map[string][]int64{}}
 	policy := HardPolicy()
 	policy.Pacing.Min = Moment // nothing changes sooner
 	policy.WithinRequests = []decide.WithinRequests{decide.WithinRequestsNever, decide.WithinRequestsUntilExhaustion}[r.IntN(2)]
-	policy.Thresholds = append(policy.Thresholds, pressure.Threshold{Signal: pressure.AllocatableMemoryAvailable, Quantity: pressure.Fraction(0.05), Hard: true})
+	policy.Thresholds = append(policy.Thresholds, pressure.Threshold{Signal: pressure.AllocatableMemoryAvailable, Quantity: pressure.Fraction(0.05), Hard: true},
+		pressure.Threshold{Signal: pressure.NodeFSAvailable, Quantity: pressure.Fraction(0.12), Hard: true},
+		pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.15), Grace: 20 * time.Second})
 	s.watches = func(p *play) { j.play = p; j.looks() }
 	if _, err := s.Play(t.Context().Err, Both, policy, seed, j.sees); err != nil {
 		t.Error(err)
@@ -159,10 +169,14 @@ func (j *judge) looks() {
 	p, now := j.play, time.Now()
 	sample, met := p.observe(now), false
 	needed := int64(math.MinInt64)
-	for _, t := range p.lines {
+	for _, t := range p.policy.Thresholds {
 		if o := sample.Of(t.Signal); o.State == pressure.Known {
-			met = met || short(&sample, t)
-			needed = max(needed, j.needs(t, o))
+			met = met || t.Hard && short(&sample, t)
+			if t.Signal.OnDisk() && short(&sample, t) {
+				needed = math.MaxInt64 // what a pod holds of memory does not count
+			} else if !t.Signal.OnDisk() {
+				needed = max(needed, j.needs(t, o))
+			}
 		}
 	}
 	if !met {
@@ -180,8 +194,8 @@ func (j *judge) looks() {
 // needs returns what is missing to a line, and what may go within half a minute at the fastest pace of the last ten
 // seconds; a fiftieth is left for what a measurement of a moment ago does not show.
 func (j *judge) needs(t pressure.Threshold, o pressure.Observation) int64 {
-	seen := append(j.seen[t.Signal], o.Available)
-	j.seen[t.Signal] = seen[max(0, len(seen)-100):]
+	seen := append(j.seen[t.String()], o.Available)
+	j.seen[t.String()] = seen[max(0, len(seen)-100):]
 	fastest := int64(0)
 	for i := 10; i < len(seen); i++ {
 		fastest = max(fastest, seen[i-10]-seen[i])
