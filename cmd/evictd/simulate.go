@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
@@ -71,11 +70,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, path string) error {
 	})
 }
 
-// simulated returns the policy of a configuration on a node whose kubelet has its defaults.
+// simulated returns the policy of a configuration on a node whose kubelet has its defaults. evictd acts there, whatever
+// dryRun says: the policy does not have it.
 func simulated(c *config.EvictdConfiguration) agent.Policy {
 	kubelet := kubeletconfig.Default()
 	policy := policyFrom(c, kubelet)
 	policy.KubeletHard = hardOf(kubelet)
-	policy.Acting = func() acting.State { return acting.State{} } // on an invented node evictd acts, whatever dryRun says
 	return policy
 }

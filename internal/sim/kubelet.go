@@ -92,7 +92,7 @@ func (k *kubelet) collect(p *play, amount int64) bool {
 		return false
 	}
 	k.removed += amount
-	p.say("", "the kubelet removes %s of images that no pod uses", bytes(amount))
+	p.say("", "the kubelet removes %s of images that no pod uses", rank.Bytes(amount))
 	return true
 }
 
@@ -122,7 +122,7 @@ func (k *kubelet) evict(p *play, sample *pressure.Sample, t pressure.Threshold, 
 	k.victim, k.since = p.lives[ranking.Candidates[0].Pod.UID], now
 	p.ended(k.victim, ByKubelet)
 	o := sample.Of(t.Signal)
-	p.say(k.victim.key, "is evicted by the kubelet, with a grace period of 1 s: its %s is %s, its line %s", t.Signal, bytes(o.Available), bytes(t.Quantity.Of(o.Capacity)))
+	p.say(k.victim.key, "is evicted by the kubelet, with a grace period of 1 s: its %s is %s, its line %s", t.Signal, rank.Bytes(o.Available), rank.Bytes(t.Quantity.Of(o.Capacity)))
 }
 
 // end is the end of the kubelet's victim, which stays listed.

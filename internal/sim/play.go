@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -74,9 +73,6 @@ type Result struct {
 	// Below is how long something was below a hard line of evictd's, in steps of [Moment].
 	Below metav1.Duration `json:"below"`
 }
-
-// crashLoopForgets is how long a container runs until the kubelet forgets its restarts.
-const crashLoopForgets = 10 * time.Minute
 
 // Moment is how often use changes.
 const Moment = 100 * time.Millisecond
@@ -226,7 +222,7 @@ func (p *play) state() {
 	said := []string{fmt.Sprintf("%d pods run", len(p.lives))}
 	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.NodeFSAvailable} {
 		if o := sample.Of(signal); o.State == pressure.Known {
-			said = append(said, fmt.Sprintf("%s is %s of %s", signal, bytes(o.Available), bytes(o.Capacity)))
+			said = append(said, fmt.Sprintf("%s is %s of %s", signal, rank.Bytes(o.Available), rank.Bytes(o.Capacity)))
 		}
 	}
 	p.say("", "%s", strings.Join(said, ", "))
@@ -392,78 +388,6 @@ func (p *play) cached() (sum int64) {
 	return sum
 }
 
-// kernel kills containers above their limits and, where the node or all pods together have no memory left, the one
-// with the highest OOM score (oom_badness of mm/oom_kill.c; the scores of pkg/kubelet/qos).
-func (p *play) kernel(now time.Time) {
-	for _, uid := range slices.Sorted(maps.Keys(p.lives)) {
-		l := p.lives[uid]
-		if limit := l.of.Limit.Value(); limit > 0 && p.pods[uid].memory > limit {
-			p.kill(l, now, "its memory limit of "+l.of.Limit.String())
-		}
-	}
-	for all := p.scenario.Node.PodsLimit.Value(); all > 0 && p.held() > all; {
-		l := p.worst(all)
-		if l == nil {
-			break
-		}
-		p.kill(l, now, "the memory limit of all pods")
-	}
-	for p.host+p.held() > p.capacity {
-		l := p.worst(p.capacity)
-		if l == nil {
-			break
-		}
-		p.kill(l, now, "no memory left on the node")
-	}
-}
-
-// worst returns the pod with the highest OOM score of those that share so much; nil where none has memory.
-func (p *play) worst(total int64) (worst *life) {
-	var highest float64
-	for _, uid := range slices.Sorted(maps.Keys(p.lives)) {
-		l, pod := p.lives[uid], p.pods[uid]
-		if pod.memory == 0 {
-			continue
-		}
-		request := float64(l.of.request()) / float64(p.capacity)
-		adjusted := max(3, min(999, 1000-1000*request)) // Burstable
-		switch {
-		case l.of.Priority > rank.SystemCriticalPriority: // system-node-critical
-			adjusted = -997
-		case request == 0:
-			adjusted = 1000
-		}
-		if score := 1000*float64(pod.memory)/float64(total) + adjusted; worst == nil || score > highest {
-			worst, highest = l, score
-		}
-	}
-	return worst
-}
-
-// kill is the kernel's: the container starts again after its back-off.
-func (p *play) kill(l *life, now time.Time, why string) {
-	pod := p.pods[l.uid]
-	p.ended(l, ByKernel)
-	p.kills++
-	p.result.OOMKills++
-	p.say(l.key, "is killed by the kernel at %s: %s", bytes(pod.memory), why)
-	pod.memory, pod.cache = 0, 0
-	if pod.leaving != nil {
-		l.down = now.Add(time.Hour) // none of a terminating pod starts again
-		return
-	}
-	if now.Sub(l.started) > crashLoopForgets {
-		l.kills = 0
-	}
-	if l.kills > 0 {
-		l.down = now.Add(min(10*time.Second<<min(l.kills-1, 5), 5*time.Minute))
-	} else {
-		l.down = now
-	}
-	l.started = l.down
-	l.kills++
-}
-
 // account counts a moment below a hard line of evictd's, and says where a line is crossed.
 func (p *play) account(now time.Time) {
 	sample, below := p.observe(now), false
@@ -472,8 +396,8 @@ func (p *play) account(now time.Time) {
 		below = below || is
 		if is != p.crossed[t.Signal] {
 			o := sample.Of(t.Signal)
-			p.say("", "%s is %s, %s evictd's hard line of %s", t.Signal, bytes(o.Available),
-				map[bool]string{true: "below", false: "above"}[is], bytes(t.Quantity.Of(o.Capacity)))
+			p.say("", "%s is %s, %s evictd's hard line of %s", t.Signal, rank.Bytes(o.Available),
+				map[bool]string{true: "below", false: "above"}[is], rank.Bytes(t.Quantity.Of(o.Capacity)))
 		}
 		p.crossed[t.Signal] = is
 	}
@@ -573,58 +497,6 @@ func (p *play) onDisk() (map[string]usage.DiskUse, error) {
 	return all, nil
 }
 
-// answers is the API server's answer to an eviction.
-func (p *play) answers(r evict.Request) evict.Result {
-	l := p.lives[r.UID]
-	if p.refusal != nil {
-		return *p.refusal
-	}
-	if l == nil || p.pods[r.UID] == nil {
-		return evict.Result{Outcome: evict.Gone}
-	}
-	if most := l.of.MaxUnavailable; most != nil && !r.Delete && p.pods[r.UID].leaving == nil {
-		if l.of.replicas()-p.available(l.of) >= *most {
-			return evict.Result{Outcome: evict.BlockedByBudget, Budget: l.of.Name, Message: "Cannot evict pod as it would violate the pod's disruption budget."}
-		}
-	}
-	return evict.Result{Outcome: taken(r)}
-}
-
-// available returns how many pods of a workload a budget counts: they run and do not terminate.
-func (p *play) available(w *Workload) (pods int32) {
-	for uid, l := range p.lives {
-		if pod := p.pods[uid]; l.of == w && pod != nil && pod.leaving == nil && !pod.noCgroup && !time.Now().Before(l.down) {
-			pods++
-		}
-	}
-	return pods
-}
-
-// fault begins or ends a fault of the API server.
-func (p *play) fault(f Fault, begins bool) {
-	what := map[Fault]string{
-		FaultDown: "the API server does not answer", FaultSlow: "the API server answers after four seconds",
-		FaultThrottled: "the API server refuses requests, as it is overloaded", FaultDenied: "the API server denies evictions",
-	}[f]
-	if !begins {
-		what = "the API server is in order again"
-	}
-	p.say("", "%s", what)
-	p.slow, p.unlooked, p.refusal = 0, nil, nil
-	switch {
-	case !begins:
-	case f == FaultDown:
-		p.unlooked = errors.New("connection refused")
-		p.refusal = &evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Message: "connection refused"}
-	case f == FaultSlow:
-		p.slow = 4 * time.Second
-	case f == FaultThrottled:
-		p.refusal = &evict.Result{Outcome: evict.Throttled, RetryAfter: time.Second}
-	case f == FaultDenied:
-		p.refusal = &evict.Result{Outcome: evict.Denied, Message: "denied"}
-	}
-}
-
 // teller tells evictd's decisions. It implements [agent.Recorder].
 type teller struct {
 	recorder
@@ -649,5 +521,3 @@ func (t teller) Likely(d *decide.Decision, first *decide.Attempt) {
 	defer t.mu.Unlock()
 	t.play.say(first.Entry.Pod.Key(), "is likely to be evicted in %v: %s is below evictd's soft line", left.Round(time.Second), d.Pressure.Threshold.Signal)
 }
-
-func bytes(n int64) string { return rank.Bytes(n) }

@@ -218,7 +218,7 @@ func (j *judge) second(needed int64) {
 			}
 		}
 		if held > max(0, needed) {
-			j.t.Errorf("%v: %s was evicted while victims hold %s, and %s are needed", p.since(), l.key, bytes(held), bytes(needed))
+			j.t.Errorf("%v: %s was evicted while victims hold %s, and %s are needed", p.since(), l.key, rank.Bytes(held), rank.Bytes(needed))
 		}
 	}
 }
