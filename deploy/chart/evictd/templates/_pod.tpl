@@ -58,6 +58,12 @@ capabilities:
 - name: EVICTD_STATE_DIR
   value: /var/lib/evictd
 {{- end }}
+{{- if .Values.record.enabled }}
+- name: EVICTD_RECORD
+  value: /var/lib/evictd-record
+- name: EVICTD_RECORD_MAX_SIZE
+  value: {{ .Values.record.maxSize | quote }}
+{{- end }}
 {{- if .Values.kubeletConfig.enabled }}
 - name: EVICTD_KUBELET_CONFIG
   value: /kubelet-config.yaml
@@ -90,6 +96,9 @@ capabilities:
 {{- if .Values.state.enabled }}
 - {name: state, mountPath: /var/lib/evictd}
 {{- end }}
+{{- if .Values.record.enabled }}
+- {name: record, mountPath: /var/lib/evictd-record}
+{{- end }}
 - {name: config, mountPath: /etc/evictd, readOnly: true}
 - {name: proc, mountPath: /host/proc, {{ $kernel }}}
 - {name: cgroup, mountPath: /host/sys/fs/cgroup, {{ $kernel }}}
@@ -121,6 +130,14 @@ capabilities:
 {{- if .Values.state.enabled }}
 - name: state
   emptyDir: {medium: Memory, sizeLimit: {{ .Values.state.sizeLimit }}}
+{{- end }}
+{{- if .Values.record.enabled }}
+- name: record
+  {{- if .Values.record.hostPath }}
+  hostPath: {path: {{ .Values.record.hostPath }}, type: Directory}
+  {{- else }}
+  emptyDir: {}
+  {{- end }}
 {{- end }}
 - name: config
   configMap: {name: {{ include "evictd.fullname" . }}}
