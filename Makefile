@@ -282,6 +282,10 @@ bench: ## Benchmarks with allocations, and a table of those with a budget
 	cd test/parity && go test -run '^$$' -bench . $(TIMEOUT) .
 	$(MAKE) --no-print-directory bench-disk
 
+.PHONY: bench-record
+bench-record: ## What the record of a calm node of 110 pods costs: CPU for a second, and disk for a day
+	go test -run '^$$' -bench CalmHour -benchmem $(TIMEOUT) ./internal/history
+
 # FILES=200000 makes it shorter; DIR is a directory on a real disk with 6 GB free.
 .PHONY: bench-disk
 bench-disk: ## The walk over a million files of 110 pods beside du -s (cold figures as root; five minutes)
@@ -436,8 +440,8 @@ needs-gcc:
 
 # The ratchet: a commit that takes lines away lowers it, and none raises it. The house ended at 20,000. What people
 # expect around an agent may take 900 more: the command line, validation by line, Events, annotations, taints and the
-# address of the document took 701. The black box may take 2,000 more: evictd simulate took 461.
-LOC_MAX := 21158
+# address of the document took 701. The black box may take 2,000 more: evictd simulate took 461, and the record 1,504.
+LOC_MAX := 22662
 .PHONY: loc verify-loc
 loc: ## Lines of the product by package: Go below cmd, internal and pkg, without tests, internal/testing and internal/sim; fails above LOC_MAX
 	@find cmd internal pkg \( -path internal/testing -o -path internal/sim \) -prune -o -name '*.go' ! -name '*_test.go' -print | LC_ALL=C sort | xargs awk ' \

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/history"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/httpd"
 	"github.com/evictd/evictd/internal/measure"
@@ -50,6 +52,7 @@ type daemon struct {
 	sampler  *pressure.Node // the loop's, which an edit replaces
 	events   *record.Events
 	recorder *record.Recorder
+	history  *history.Writer // nil: none is kept
 	wakers   *pressure.Wakers
 	pods     *nodepods.Pods
 	taints   *taint.Keeper
@@ -76,6 +79,7 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
+	d.openHistory()
 	d.watchAndRecord(registry)
 	policy := d.policyOf(loaded)
 	d.recorder.InForce(policy.Thresholds, false)
@@ -155,8 +159,26 @@ func (d *daemon) options(policy agent.Policy) agent.Options {
 		Taints:     d.taints,
 		Save:       func(any) func() { return func() {} }, // nowhere, without a state directory
 	}
+	if d.history != nil {
+		options.Keep = d.history.Document
+	}
 	d.remember(&options)
 	return options
+}
+
+// openHistory opens the record, of which the log is a part. Without it evictd evicts all the same.
+func (d *daemon) openHistory() {
+	if d.flags.record == "" {
+		return
+	}
+	opened, err := history.NewWriter(d.flags.record, history.Options{
+		Now: time.Now, MaxSize: d.flags.recordMaxSize.Value(), Complete: d.complete, Failed: func(err error) { d.recorder.Failed(record.FailedRecord, err) },
+	})
+	if err != nil {
+		d.logger.Error("no record is kept; name a directory that can be written to by --record", zap.Error(err))
+		return
+	}
+	d.history, d.logger = opened, record.Also(d.logger, opened)
 }
 
 // remember gives the agent the state that the previous container wrote to the state
@@ -199,6 +221,7 @@ func (d *daemon) run(ctx context.Context) error {
 		zap.Bool("dry_run", c.DryRun || d.flags.dryRun),
 		zap.Stringers("thresholds", c.Thresholds()),
 		zap.Any("signals", left.Signals))
+	defer d.keepHistory(context.WithoutCancel(ctx))()
 	group, ctx := errgroup.WithContext(ctx)
 	parts := []func(context.Context) error{d.pods.Run, d.acting.Run, d.agent.Run, d.followConfiguration, d.checkAtStart, d.followWakers}
 	for _, server := range d.servers {
@@ -215,6 +238,20 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.logger.Info("stopped")
 	return nil
+}
+
+// keepHistory writes the record until its end is called, which waits for what is left.
+func (d *daemon) keepHistory(ctx context.Context) (end func()) {
+	if d.history == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var writing sync.WaitGroup
+	writing.Go(func() { d.history.Run(ctx) })
+	return func() {
+		cancel()
+		writing.Wait()
+	}
 }
 
 // followWakers lets the kernel wake the loop until the context ends. Its faults do not end
@@ -271,12 +308,18 @@ func (d *daemon) status(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.complete(document)
+	document.Decisions = d.recorder.LastDecisions()
+	document.Rank(document.Short())
+	return document, nil
+}
+
+// complete adds to a document what the loop does not know.
+func (d *daemon) complete(document *status.Document) {
 	document.APIVersion, document.Kind = status.APIVersion, status.Kind
 	document.EvictdVersion, document.Revision, document.NodeName = version, revision, d.flags.nodeName
-	document.Configuration, document.Decisions = d.inForce.Load(), d.recorder.LastDecisions()
+	document.Configuration = d.inForce.Load()
 	if refused := d.refused.Load(); refused != nil {
 		document.ConfigurationRefused = wording.OneLine((*refused).Error())
 	}
-	document.Rank(document.Short())
-	return document, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -22,8 +23,9 @@ import (
 type runFlags struct {
 	config, nodeName, kubeconfig, kubepods, hostRoot, kubeletConfig, stateDir string
 
-	dryRun                              bool
-	address, debug, logLevel, logFormat string
+	dryRun                                      bool
+	address, debug, logLevel, logFormat, record string
+	recordMaxSize                               resource.QuantityValue
 }
 
 // fromEnvironment gives each flag that is left out the value of its variable: --x-y has that of $EVICTD_X_Y, and stays

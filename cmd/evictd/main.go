@@ -65,13 +65,15 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 		return group(cmd, args)
 	}
 	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand(),
-		newSimulateCommand())
+		newSimulateCommand(), newIncidentsCommand(), newRecordCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		switch {
 		case cmd.Name() == "help":
 			cmd.RunE = printHelp // cobra's own succeeds with any word
+		case cmd.HasSubCommands() && cmd.RunE != nil: // it lists
+			cmd.Args, cmd.SuggestionsMinimumDistance = noSuchCommand, root.SuggestionsMinimumDistance
 		case cmd.HasSubCommands():
 			cmd.RunE, cmd.Args, cmd.SuggestionsMinimumDistance = group, noSuchCommand, root.SuggestionsMinimumDistance
 		}

@@ -3,9 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -40,18 +38,6 @@ func writeJSON(w io.Writer, value any) error {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
-}
-
-// saveJSON is [writeJSON] to a new file that its owner alone may read. A file that is there already stays.
-func saveJSON(path string, value any) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names it
-	if err != nil {
-		return fmt.Errorf("%w; name a new file", err)
-	}
-	if err = errors.Join(writeJSON(file, value), file.Close()); err != nil {
-		_ = os.Remove(path) // half a document is none
-	}
-	return err
 }
 
 // writeYAML writes a value as YAML.

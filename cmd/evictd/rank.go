@@ -21,8 +21,8 @@ const standardStream = "-"
 
 // rankFlags are the flags of `evictd rank`.
 type rankFlags struct {
-	address, output, why, save, snapshot, config string
-	signal                                       pressure.Signal
+	address, output, why, save, snapshot, config, at, record string
+	signal                                                   pressure.Signal
 }
 
 func newRankCommand() *cobra.Command {
@@ -39,10 +39,13 @@ func newRankCommand() *cobra.Command {
 	f.StringVar(&flags.why, "why", "", "explain the place of one pod, `NAMESPACE/POD`, instead of the table")
 	f.StringVar(&flags.save, "save", "", "write evictd's document to a new `file`; - writes it to stdout instead of the ranking")
 	f.StringVar(&flags.snapshot, "snapshot", "", "rank a saved document, without a cluster; - reads it from stdin")
-	f.StringVar(&flags.config, "config", "", "with --snapshot, rank by this configuration `file`")
+	f.StringVar(&flags.at, "at", "", "rank as the record says that the node was at a `time`: so long ago, such as 90m, or 2026-11-25T03:00:00Z")
+	f.StringVar(&flags.record, "record", "", "with --at, the `directory` of the record, or a file of evictd record export")
+	f.StringVar(&flags.config, "config", "", "with --snapshot or --at, rank by this configuration `file`")
 	f.Lookup("config").Changed = true // not by $EVICTD_CONFIG, which is the agent's: a document has its own
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "debug-bind-address")
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "save")
+	cmd.MarkFlagsMutuallyExclusive("snapshot", "at")
 	cmd.MarkFlagsMutuallyExclusive("why", "output")
 	return cmd
 }
@@ -52,8 +55,8 @@ func (f *rankFlags) check() error {
 	switch {
 	case f.why != "" && strings.Count(f.why, "/") != 1:
 		return fmt.Errorf("--why %q: write NAMESPACE/POD", f.why)
-	case f.config != "" && f.snapshot == "":
-		return errors.New("--config is for --snapshot: a running evictd ranks by its own configuration")
+	case f.config != "" && f.snapshot == "" && f.at == "":
+		return errors.New("--config is for --snapshot and --at: a running evictd ranks by its own configuration")
 	case f.save == standardStream && (f.why != "" || f.output != formatTable):
 		return errors.New("--save - writes the document to stdout and no ranking: leave --output and --why out, or name a file")
 	default:
@@ -77,7 +80,7 @@ func (f *rankFlags) run(cmd *cobra.Command, _ []string) error {
 	case f.save == standardStream:
 		return writeJSON(w, d)
 	case f.save != "":
-		if err := saveJSON(f.save, d); err != nil {
+		if err := save(f.save, func(w io.Writer) error { return writeJSON(w, d) }); err != nil {
 			return fmt.Errorf("--save %s: %w", f.save, err)
 		}
 	}
@@ -88,28 +91,55 @@ func (f *rankFlags) run(cmd *cobra.Command, _ []string) error {
 	return f.print(w, d)
 }
 
-// open returns the document to rank: the running evictd's, or a saved one.
-func (f *rankFlags) open(cmd *cobra.Command) (*status.Document, error) {
-	if f.snapshot == "" {
+// open returns the document to rank: the running evictd's, a saved one, or one of the record.
+func (f *rankFlags) open(cmd *cobra.Command) (d *status.Document, err error) {
+	from := "--snapshot " + f.snapshot
+	switch {
+	case f.at != "":
+		from = "--at"
+		d, err = f.recorded(cmd)
+	case f.snapshot != "":
+		d, err = f.saved(cmd)
+	default:
 		return askStatus(cmd.Context(), f.address, f.signal.OnDisk() || f.save != "")
 	}
-	file := cmd.InOrStdin()
-	if f.snapshot != standardStream {
-		opened, err := os.Open(f.snapshot)
-		if err != nil {
-			return nil, fmt.Errorf("--snapshot: %w", err)
-		}
-		defer opened.Close() //nolint:errcheck // it was read
-		file = opened
-	}
-	d, err := status.Read(file)
 	if err == nil && f.config != "" {
 		err = f.replaceConfiguration(d)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--snapshot %s: %w", f.snapshot, err)
+		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	return d, nil
+}
+
+// recorded returns the document of the record.
+func (f *rankFlags) recorded(cmd *cobra.Command) (d *status.Document, err error) {
+	at, err := moment(f.at)
+	if err != nil {
+		return nil, err
+	}
+	r, err := openRecord(f.record)
+	if err != nil {
+		return nil, err
+	}
+	err = readRecord(cmd, r, func() (err error) {
+		d, err = r.At(at)
+		return err
+	})
+	return d, err
+}
+
+// saved returns a saved document.
+func (f *rankFlags) saved(cmd *cobra.Command) (*status.Document, error) {
+	if f.snapshot == standardStream {
+		return status.Read(cmd.InOrStdin())
+	}
+	file, err := os.Open(f.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it was read
+	return status.Read(file)
 }
 
 // replaceConfiguration puts the file in place of the configuration in a document, to see what would

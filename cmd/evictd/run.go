@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/klog/v2"
 
 	"github.com/evictd/evictd/internal/record"
@@ -21,6 +22,9 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict no pod: every request is a server-side dry run")
 	cmd.Flags().StringVar(&flags.address, "http-bind-address", ":9464", "where /metrics, /livez and /readyz are served")
 	addDebugAddress(cmd, &flags.debug, "where /debug/status is served, which names pods; 0: nowhere")
+	cmd.Flags().StringVar(&flags.record, "record", "", "a directory for the record of what happens on the node; none is kept when left out")
+	flags.recordMaxSize.Quantity = resource.MustParse("64Mi")
+	cmd.Flags().Var(&flags.recordMaxSize, "record-max-size", "how much the record has at most; the oldest files go")
 	addChoice(cmd, &flags.logLevel, "log-level", "", "info", "debug", "warn", "error")
 	addChoice(cmd, &flags.logFormat, "log-format", "", "json", "console")
 	return cmd

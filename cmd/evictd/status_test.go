@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -63,17 +64,23 @@ func TestSave(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node.json")
-	if err := saveJSON(path, 1); err != nil {
+	write := func(text string) error {
+		return save(path, func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		})
+	}
+	if err := write("1\n"); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v; want mode 0600", info.Mode(), err)
 	}
-	if err = saveJSON(path, 2); !errors.Is(err, os.ErrExist) || readFile(t, path) != "1\n" {
+	if err = write("2\n"); !errors.Is(err, os.ErrExist) || readFile(t, path) != "1\n" {
 		t.Errorf("over a file: %v", err)
 	}
-	if err = saveJSON(filepath.Join(dir, "none", "x.json"), 1); !errors.Is(err, os.ErrNotExist) {
+	if err = save(filepath.Join(dir, "none", "x.json"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("in no directory: %v", err)
 	}
 }

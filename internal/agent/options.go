@@ -12,6 +12,7 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -82,6 +83,8 @@ type Options struct {
 	// Save keeps a [State] for the next process, in place of the one before; it is not changed any more.
 	// Save does not wait; what it returns waits until the state is kept, for a bounded moment.
 	Save func(state any) (kept func())
+	// Keep takes what the loop knows, each second, for the record. It does not wait; nil keeps nothing.
+	Keep func(*status.Document)
 	// Remembered is what was kept of the previous process. It is nil when nothing is known of the time before
 	// the start, and then the start is a careful one, see docs/adr/0009. The zero State says that there was
 	// nothing to keep.

@@ -30,6 +30,10 @@ type documents struct {
 	// sample and verdict are what the last tick saw: their slices are the judge's, until the next tick.
 	sample  pressure.Sample
 	verdict pressure.Verdict
+	// gap is what KubeletGap returned for the last document, kept and whole when a document, and one with the pods, was
+	// handed over for the record.
+	gap         int64
+	kept, whole time.Time
 }
 
 // Status returns what the loop knows, without what belongs to the program: the version, the node's name,
@@ -79,7 +83,8 @@ func (a *Agent) document(now time.Time) *status.Document {
 	}
 	ticked, _ := a.progress.get()
 	d := &status.Document{Time: now.UTC(), LastTick: ticked.UTC(), Enforcement: a.acts}
-	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return a.options.KubeletGap(now) })
+	seen.gap = a.options.KubeletGap(now)
+	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return seen.gap })
 	a.addPods(d, now)
 	d.AddVictims(a.victims.Export().Victims)
 	s := &decide.Situation{Cooldown: a.cooldown}
@@ -91,6 +96,30 @@ func (a *Agent) document(now time.Time) *status.Document {
 	d.AddBackOffs(s)
 	seen.last = d
 	return d
+}
+
+// The record has the signals each second, and the pods each [keepPodsEvery] or, in an incident, each second too: for 110
+// pods they take two milliseconds.
+const (
+	keepEvery     = time.Second
+	keepPodsEvery = time.Minute
+)
+
+// keep hands a document over for the record, where it is time.
+func (a *Agent) keep(now time.Time) {
+	seen := &a.documents
+	if a.options.Keep == nil || now.Sub(seen.kept) < keepEvery {
+		return
+	}
+	seen.kept = now
+	if a.incidents.Any() || now.Sub(seen.whole) >= keepPodsEvery {
+		seen.whole, seen.last = now, nil
+		a.options.Keep(a.document(now))
+		return
+	}
+	d := &status.Document{Time: now.UTC(), LastTick: now.UTC(), Enforcement: a.acts}
+	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return seen.gap })
+	a.options.Keep(d)
 }
 
 // addPods adds the pods with what they use, read now.

@@ -35,6 +35,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.keepChanged()
 	a.measurer.WarmUp(sample.Time)
 	a.ticked(started, sample, verdict)
+	a.keep(started)
 	return next
 }
 

@@ -31,6 +31,7 @@ const (
 	reasonRefused   = "ConfigurationRefused"
 	reasonStopped   = "EvictionsStopped" // by the ConfigMap, or whether it exists is not known
 	reasonResumed   = "EvictionsResumed"
+	reasonEnded     = "IncidentEnded"
 )
 
 // eventTable returns every Event by what it is about: the outcome of a request, which is written on
@@ -68,6 +69,8 @@ func eventTable() map[string]event {
 		reasonRefused:   {reasonRefused, warning, "evictd refuses its configuration, and {instead}: {error}"},
 		reasonStopped:   {reasonStopped, warning, "{state}; {do}. Until then its evictions are server-side dry runs."},
 		reasonResumed:   {reasonResumed, normal, "It is not stopped any more: {state}."},
+		reasonEnded: {reasonEnded, normal, "{signal} was short for {time}, at {lowest} at the lowest. Pods that evictd evicted: {evicted}{would}; that the kubelet evicted: {kubelet}; " +
+			"OOM kills: {kills}. Incident {incident}."},
 	}
 }
 

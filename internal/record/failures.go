@@ -43,6 +43,8 @@ const (
 	FailedWatch = "Watch"
 	// FailedState is a write of the state file that failed or was slow.
 	FailedState = "State"
+	// FailedRecord is a write of the record that failed.
+	FailedRecord = "Record"
 	// FailedHost is reading what the host's memory is used by besides the pods.
 	FailedHost = "Host"
 )

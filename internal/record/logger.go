@@ -23,6 +23,16 @@ func NewLogger(level, format string, w io.Writer) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), least))
 }
 
+// formatJSON is the format of [NewLogger] that is not console.
+const formatJSON = "json"
+
+// Also returns a logger that hands its lines to another writer too, as JSON, from level info on.
+func Also(logger *zap.Logger, w io.Writer) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewTee(core, NewLogger(zapcore.InfoLevel.String(), formatJSON, w).Core())
+	}))
+}
+
 const (
 	// queueLines is how many lines wait for the log's reader, each of about 1 KiB; what does not fit is dropped.
 	queueLines = 1024

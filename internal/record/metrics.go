@@ -74,7 +74,7 @@ func (m *metrics) ofItself(t table) {
 	m.confined = t.gauge("confined", "1 when the admission policies confine evictd to its node, else 0; checked once after the start.")
 	m.failures = t.counter("failures_total", "Readings and writings that failed, by what was read or written.",
 		labelOf("source", string(pressure.ProcSource), string(pressure.CgroupSource), string(pressure.FilesystemSource),
-			measure.SourceUsage, measure.SourceDisk, measure.SourceImages, FailedHost, FailedWatch, FailedState, taint.Failure))
+			measure.SourceUsage, measure.SourceDisk, measure.SourceImages, FailedHost, FailedWatch, FailedState, FailedRecord, taint.Failure))
 }
 
 // decided counts a decision.

@@ -606,7 +606,7 @@ func ownStories() []story {
 			r.InForce(nil, true)
 		}},
 		{"each failure is counted, and logged every half minute", func(r *rig) {
-			for _, what := range []string{record.FailedWatch, taint.Failure, record.FailedState, "Usage", "Disk", "Images", record.FailedHost} {
+			for _, what := range []string{record.FailedWatch, taint.Failure, record.FailedState, record.FailedRecord, "Usage", "Disk", "Images", record.FailedHost} {
 				for range 3 {
 					r.Failed(what, errors.New("planted"))
 				}

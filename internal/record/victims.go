@@ -1,12 +1,15 @@
 package record
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/wording"
 )
 
 // Ledger records at each tick the pods that are in flight now, and how many are in back-off because a
@@ -73,8 +76,24 @@ func (r *Recorder) incidentEnded(i *incident.Incident) {
 	line := with("incident", i.ID, "signal", i.Signal, "unit", i.Signal.Unit(), "since", i.Began.UTC(),
 		"duration_seconds", i.Short.Sub(i.Began).Seconds(), "lowest", i.Lowest,
 		"victims", evicted, "would_be_victims", would, "kubelet_evictions", i.Kubelets).some("more_victims", i.More)
+	kills := "unknown"
 	if i.OOMKills >= 0 {
-		line = line.with("oom_kills", i.OOMKills)
+		line, kills = line.with("oom_kills", i.OOMKills), strconv.FormatInt(i.OOMKills, 10)
 	}
 	r.logger.Info("incident ended", line...)
+	simulated := ""
+	if len(would) > 0 {
+		simulated = ", would evict: " + named(would, 0)
+	}
+	r.onNode(reasonEnded, "{signal}", i.Signal.String(), "{time}", i.Short.Sub(i.Began).Round(time.Second).String(), "{lowest}", wording.Amount(i.Signal, i.Lowest),
+		"{evicted}", named(evicted, i.More), "{would}", simulated, "{kubelet}", named(i.Kubelets, 0), "{kills}", kills, "{incident}", i.ID)
+}
+
+// named names pods, and how many more there are.
+func named(pods []string, more int) string {
+	text := cmp.Or(wording.Few(pods), "none")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

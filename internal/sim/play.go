@@ -102,6 +102,9 @@ func (s *Scenario) Play(interrupted func() error, arm Arm, policy agent.Policy, 
 			defer p.mu.Unlock()
 			return p.cached()
 		}
+		if s.changes != nil {
+			s.changes(&options)
+		}
 		go func() { ended <- p.runs(running, options) }()
 	} else {
 		ended <- nil

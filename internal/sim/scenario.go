@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/internal/agent"
 )
 
 // Scenario is a node with pods whose use changes by curves, and what happens to its API server: what
@@ -21,8 +23,9 @@ type Scenario struct {
 	// API are the faults of the API server.
 	API []APIFault `json:"api,omitempty"`
 
-	killed  []time.Duration // when evictd is killed, and its next container starts
-	watches func(*play)     // looks at each step; nil: nobody
+	killed  []time.Duration      // when evictd is killed, and its next container starts
+	watches func(*play)          // looks at each step; nil: nobody
+	changes func(*agent.Options) // changes evictd's parts; nil: none
 }
 
 // Machine is the node.

@@ -76,6 +76,8 @@ type Signal struct {
 	Name pressure.Signal `json:"name"`
 	// State is Known, Unknown or Absent, as package pressure has them.
 	State string `json:"state"`
+	// Device is the filesystem's, as [pressure.Observation] has it.
+	Device uint64 `json:"-"`
 	// Available and Capacity are nil unless the state is Known. Available may be negative.
 	Available *int64 `json:"available,omitempty"`
 	Capacity  *int64 `json:"capacity,omitempty"`

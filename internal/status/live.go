@@ -22,7 +22,7 @@ func (d *Document) AddSignals(seen *pressure.Sample, verdict *pressure.Verdict, 
 		if len(thresholds) == 0 || seen.Time.IsZero() {
 			continue
 		}
-		s := Signal{Name: signal, State: now.State.String(), Under: verdict.Under[signal], Thresholds: thresholds}
+		s := Signal{Name: signal, State: now.State.String(), Device: now.Device, Under: verdict.Under[signal], Thresholds: thresholds}
 		if now.State == pressure.Known {
 			s.Available, s.Capacity = &now.Available, &now.Capacity
 			if line := policy.KubeletLine(signal, now.Capacity, gap); line != 0 {

@@ -61,7 +61,7 @@ func (d *Document) order(asked pressure.Signal) (rank.Ranking, error) {
 		return rank.Ranking{}, fmt.Errorf("reading the pods' cgroups: %s", d.UsageUnread)
 	}
 	rules := d.Configuration.Rules()
-	order := rank.Order(decide.RankedBy(signal), d.facts(signal), rules)
+	order := rank.Order(decide.RankedBy(signal), d.Facts(signal), rules)
 	d.Configuration.Protect.WithinRequests.Withhold(&order, d.runsOut(signal))
 	if !hard {
 		rules.Spare(&order, d.Time)
@@ -70,8 +70,8 @@ func (d *Document) order(asked pressure.Signal) (rank.Ranking, error) {
 	return order, nil
 }
 
-// facts joins what the API server and the node know of each pod, as a decision does.
-func (d *Document) facts(signal pressure.Signal) []rank.Pod {
+// Facts joins what the API server and the node know of each pod, as a decision does.
+func (d *Document) Facts(signal pressure.Signal) []rank.Pod {
 	s := decide.Situation{InFlight: d.InFlight, Uses: &decide.Uses{ByUID: make(map[string]decide.Use, len(d.Pods))}}
 	s.Pressure.Threshold.Signal = signal
 	for i := range d.Pods {

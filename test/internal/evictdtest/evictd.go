@@ -116,7 +116,8 @@ func (o Options) Command(binary, dir, address string) (*exec.Cmd, error) {
 	}
 	command := exec.Command(binary, //nolint:gosec,noctx // built above; what starts it ends it
 		"run", "--config="+config, "--node-name="+o.Node, "--kubeconfig="+kubeconfig,
-		"--host-root="+o.Host.Root, "--http-bind-address="+address, "--debug-bind-address="+address, "--state-dir="+o.StateDir)
+		"--host-root="+o.Host.Root, "--http-bind-address="+address, "--debug-bind-address="+address, "--state-dir="+o.StateDir,
+		"--record="+filepath.Join(dir, "record"))
 	command.Env = append(os.Environ(), "POD_NAMESPACE="+cmp.Or(o.Namespace, AccountName))
 	return command, nil
 }

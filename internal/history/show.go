@@ -1,0 +1,305 @@
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/internal/status"
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+const (
+	// before is how long before an incident the growth of pods is looked at, and after how long before and behind it
+	// its story goes.
+	before = 10 * time.Minute
+	after  = time.Minute
+	// grown is how many pods are named that grew most.
+	grown = 5
+)
+
+// WriteIncidents writes a line for each incident, for people.
+func WriteIncidents(w io.Writer, all []*Incident) error {
+	rows := [][]string{{"INCIDENT", "LOWEST", "BELOW", "EVICTD", "KUBELET", "KERNEL", "RECLAIMED", "ENDED"}}
+	for _, i := range all {
+		evicted := fmt.Sprint(len(i.Evicted))
+		if len(i.WouldEvict) > 0 {
+			evicted += fmt.Sprintf(" (%d would)", len(i.WouldEvict))
+		}
+		rows = append(rows, []string{
+			i.ID, i.lowest(), i.below(), evicted, fmt.Sprint(len(i.Kubelet)), fmt.Sprint(len(i.Killed)),
+			wording.Figure(i.Signal, i.Reclaimed), i.How(),
+		})
+	}
+	return wording.Table(w, wording.Columns, rows)
+}
+
+func (i *Incident) lowest() string {
+	if i.Lowest == nil {
+		return "unknown"
+	}
+	return wording.Figure(i.Signal, *i.Lowest)
+}
+
+func (i *Incident) below() string {
+	return time.Duration(i.BelowSeconds * float64(time.Second)).Round(time.Second / 10).String()
+}
+
+// story is what is told of one incident.
+type story struct {
+	of     *Incident
+	state  State
+	rows   [][]string
+	first  map[string]use       // of each pod, ten minutes before
+	growth []string             // the pods that grew most until it began, a cell each
+	most   map[string]use       // the highest of each pod
+	ended  map[string]pod       // the pods that were ended, by what ended them
+	began  bool                 // the growth is known
+	older  map[string]time.Time // when a pod was first seen
+}
+
+// use is what a pod uses of the signal, with its request.
+type use struct{ used, request int64 }
+
+// Show tells the story of an incident, for people. An error says that the record does not have it.
+func (r *Record) Show(w io.Writer, id string) error {
+	began, _ := time.Parse("20060102T150405.000Z", id[strings.LastIndex(id, "-")+1:]) // of another ID, all is read
+	all, err := r.Incidents(began)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(all, func(i *Incident) bool { return i.ID == id })
+	if at < 0 {
+		return fmt.Errorf("the record has no incident %q; evictd incidents lists those that it has", id)
+	}
+	s := &story{of: all[at], first: map[string]use{}, most: map[string]use{}, ended: map[string]pod{}, older: map[string]time.Time{}}
+	from, until := s.of.Began.Add(-before), s.of.Ended.Add(after)
+	err = r.Each(from, func(l *Line) error {
+		switch {
+		case l.Time.Before(from) && l.Node == nil:
+			return nil
+		case !s.of.Ended.IsZero() && l.Time.After(until):
+			return errFound
+		}
+		return s.take(l)
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return err
+	}
+	return s.write(w)
+}
+
+// take takes the next line.
+func (s *story) take(l *Line) error {
+	if !s.began && !l.Time.Before(s.of.Began) {
+		s.began = true
+		s.growth = s.grew()
+	}
+	switch {
+	case l.Log != nil:
+		s.logged(parse(l.Log), l.Time)
+		return nil
+	case l.Lost > 0:
+		s.say(l.Time, "%d lines of the record are missing: they came too fast, or the disk of the record was short", l.Lost)
+		return nil
+	}
+	known := s.state.Node != nil
+	if err := s.state.Take(l); err != nil || s.state.Node == nil {
+		return err
+	}
+	s.pods(l.Time, known)
+	return nil
+}
+
+// pods follows what the pods use, and which come.
+func (s *story) pods(at time.Time, known bool) {
+	for _, pod := range s.state.Node.Facts(s.of.Signal) {
+		if _, seen := s.older[pod.UID]; !seen {
+			s.older[pod.UID] = at
+			if known && s.began && s.lost(pod.Owner) {
+				s.say(at, "%s of %s comes back", pod.Key(), pod.Owner)
+			}
+		}
+		if !pod.Sampled {
+			continue
+		}
+		is := use{pod.Usage, pod.Request}
+		if _, seen := s.first[pod.Key()]; !seen {
+			s.first[pod.Key()] = is
+		}
+		if is.used >= s.most[pod.Key()].used {
+			s.most[pod.Key()] = is
+		}
+	}
+}
+
+// lost reports whether a pod of an owner was ended.
+func (s *story) lost(owner string) bool {
+	return owner != "" && slices.ContainsFunc(slices.Collect(maps.Values(s.ended)), func(p pod) bool { return p.Owner == owner })
+}
+
+// grew returns the pods that grew most.
+func (s *story) grew() (cells []string) {
+	if s.state.Node == nil {
+		return nil
+	}
+	pods := s.state.Node.Facts(s.of.Signal)
+	growth := func(p rank.Pod) int64 { return p.Usage - s.first[p.Key()].used }
+	slices.SortFunc(pods, func(a, b rank.Pod) int { return cmp.Compare(growth(b), growth(a)) })
+	for _, p := range pods[:min(grown, len(pods))] {
+		if p.Sampled && growth(p) > 0 {
+			cells = append(cells, fmt.Sprintf("%s grew by %s to %s, requests %s", p.Key(), s.amount(growth(p)), s.amount(p.Usage), s.amount(p.Request)))
+		}
+	}
+	return cells
+}
+
+func (s *story) amount(n int64) string { return wording.Figure(s.of.Signal, n) }
+
+func (s *story) say(at time.Time, format string, values ...any) {
+	s.rows = append(s.rows, []string{at.UTC().Format("15:04:05.0"), fmt.Sprintf(format, values...)})
+}
+
+// logged tells a line of the log, unless it is another incident's.
+func (s *story) logged(l *logged, at time.Time) {
+	if l.Incident != "" && l.Incident != s.of.ID || at.Before(s.of.Began.Add(-after)) {
+		return
+	}
+	switch l.Msg {
+	case msgBegan:
+		s.say(at, "%s is %s: the incident begins", l.Signal, s.amount(l.Available))
+	case msgEnded:
+		s.say(at, "the incident has ended")
+	case msgDecision:
+		s.decided(l)
+	case msgGone:
+		s.gone(l, at)
+	case msgKilled:
+		s.ended[l.Killed] = s.facts(l.Killed)
+		s.say(at, "the kernel kills container %s of %s", l.Container, l.Killed)
+	case "started", "configuration applied", "evictd acts", "evictd does not act":
+		s.say(at, "%s", l.Msg)
+	default:
+		if l.Level != "info" {
+			s.say(at, "%s", strings.TrimSuffix(l.Msg+": "+cmp.Or(l.Error, l.Detail), ": "))
+		}
+	}
+}
+
+// gone tells the end of a victim.
+func (s *story) gone(l *logged, at time.Time) {
+	back := "what came back is not known"
+	if l.Reclaimed != nil {
+		back = s.amount(*l.Reclaimed) + " of " + l.Signal.String() + " came back"
+	}
+	if _, known := s.ended[l.Victim]; !known {
+		s.ended[l.Victim] = s.facts(l.Victim)
+	}
+	s.say(at, "%s has ended after %.1f s: %s", l.Victim, l.Seconds, back)
+}
+
+// facts returns what is known of a pod.
+func (s *story) facts(key string) (p pod) {
+	p.Victim = key
+	if s.state.Node != nil {
+		for _, known := range s.state.Node.Facts(s.of.Signal) {
+			if known.Key() == key {
+				p.Owner, p.Request = known.Owner, known.Request
+			}
+		}
+	}
+	return p
+}
+
+// decided tells a decision.
+func (s *story) decided(l *logged) {
+	if len(l.Attempts) == 0 {
+		s.say(l.Time, "evictd holds, %s", strings.TrimSuffix(l.Hold+": "+l.Detail, ": "))
+		return
+	}
+	for _, a := range l.Attempts {
+		what := "asks for " + a.Pod + ": " + strings.TrimSuffix(string(a.Outcome)+": "+cmp.Or(a.Message, a.Budget), ": ")
+		switch {
+		case a.Outcome.Accepted() && a.Again:
+			what = fmt.Sprintf("shortens the grace period of %s to %d s", a.Pod, a.Grace)
+		case a.Outcome.Accepted() && a.Pod == l.Victim:
+			what = fmt.Sprintf("%s %s, %d of %d candidates: it uses %s, requests %s", map[bool]string{false: "evicts", true: "would evict"}[a.Outcome.Simulated()],
+				a.Pod, a.Rank, l.Of, s.amount(l.Usage), s.amount(l.Request))
+			s.ended[a.Pod] = l.pod
+		}
+		s.say(l.Time, "evictd %s", what)
+	}
+	s.say(l.Time, "%s is %s, its line %s, %s are missing; %s", l.Signal, s.amount(l.Available), s.amount(l.Line), s.amount(l.Deficit), s.smaller(l))
+}
+
+// smaller says whether a candidate that uses less would have sufficed.
+func (s *story) smaller(l *logged) string {
+	const none = "no smaller candidate would have sufficed"
+	if s.state.Node == nil || l.Victim == "" {
+		return none
+	}
+	d := *s.state.Node
+	d.Rank(l.Signal)
+	if d.Ranking == nil {
+		return "whether a smaller one would have sufficed is not known: " + d.Unranked
+	}
+	var least *status.Entry
+	for i := range d.Ranking.Candidates {
+		e := &d.Ranking.Candidates[i]
+		if e.Usage != nil && *e.Usage >= l.Deficit && *e.Usage < l.Usage && (least == nil || *e.Usage < *least.Usage) {
+			least = e
+		}
+	}
+	if least == nil {
+		return none
+	}
+	return fmt.Sprintf("a smaller one would have sufficed, %s/%s, candidate %d: it %s", least.Namespace, least.Name, least.Rank, least.Reason)
+}
+
+// write writes the story.
+func (s *story) write(w io.Writer) error {
+	i, signal := s.of, s.of.Signal
+	node := ""
+	if s.state.Node != nil {
+		node = " of " + s.state.Node.NodeName + ", evictd " + s.state.Node.EvictdVersion
+	}
+	rows := [][]string{
+		{fmt.Sprintf("%s%s", i.ID, node)},
+		{fmt.Sprintf("%s was below a line for %s, at %s at the lowest. Ended: %s. Pods evicted by evictd: %d, by the kubelet: %d; OOM kills: %d.",
+			signal, i.below(), i.lowest(), i.How(), len(i.Evicted), len(i.Kubelet), len(i.Killed))},
+		nil,
+	}
+	for _, cell := range s.growth {
+		rows = append(rows, []string{"BEFORE", cell})
+	}
+	rows = append(append(rows, nil), s.rows...)
+	for _, key := range i.Kubelet {
+		rows = append(rows, []string{"", "the kubelet evicted " + key})
+	}
+	rows = append(rows, nil)
+	for _, key := range slices.Sorted(maps.Keys(s.ended)) {
+		rows = append(rows, []string{"HINT", s.hint(key, signal)})
+	}
+	return wording.Table(w, wording.Columns, rows)
+}
+
+// hint says to a pod's owner what would have kept it.
+func (s *story) hint(key string, signal pressure.Signal) string {
+	e, most := s.ended[key], s.most[key]
+	of, used := "", max(most.used, e.Usage)
+	if e.Owner != "" {
+		of = " of " + e.Owner
+	}
+	text := fmt.Sprintf("%s%s requests %s and used %s at most", key, of, s.amount(e.Request), s.amount(used))
+	if signal.Kind() != pressure.PIDKind && used > e.Request {
+		text += fmt.Sprintf("; with a request of %s, those above theirs would have gone before it", s.amount(used))
+	}
+	return text
+}
