@@ -38,4 +38,5 @@ func diskVictimIsThePodThatFilledIt(t *testing.T, signal string, untilMet int64,
 	s.calm(signal)
 	s.wantVictims(&greedy.Pod)
 	s.stays(&modest.Pod)
+	s.recorded(greedy, evicted)
 }

@@ -38,6 +38,7 @@ func TestKilledInAMemoryIncident(t *testing.T) {
 		t.Errorf("the victim's steps were %q: it did not end by itself", steps)
 	}
 	keepsBackOff(s, &refused.Pod)
+	s.recorded(slow, evicted)
 }
 
 // killedWhileItsVictimEnds kills evictd once slow is terminating, after a request for refused, and

@@ -1,0 +1,56 @@
+//go:build e2e || e2e_all
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/evictd/evictd/internal/history"
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// recorded waits until the record tells of an incident in which that pod was ended as it should. Then it kills evictd,
+// reads the same in its next container, and the same story from what that container exports, on the machine.
+func (s *scene) recorded(w *worker, ended func(*history.Incident) []string) {
+	s.Helper()
+	key := s.namespace + "/" + w.Name
+	var id string
+	tells := func(ctx context.Context) bool {
+		out, err := live.Kubectl(ctx, "-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "incidents", "-o=json")
+		var all []*history.Incident
+		if err != nil || json.Unmarshal([]byte(out), &all) != nil {
+			return false
+		}
+		at := slices.IndexFunc(all, func(i *history.Incident) bool { return slices.Contains(ended(i), key) })
+		if at >= 0 {
+			id = all[at].ID
+		}
+		return at >= 0
+	}
+	s.until("the record tells of "+key, tells)
+	s.must(live.Kill(s.Context()))
+	s.until("the record of the next evictd tells of "+key, tells)
+	story, err := live.Kubectl(s.Context(), "-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "incidents", "show", id)
+	s.must(err)
+	if !strings.Contains(story, key) {
+		s.Errorf("the story does not name %s:\n%s", key, story)
+	}
+	exported, err := live.Kubectl(s.Context(), "-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "record", "export", "-o=-")
+	s.must(err)
+	path := filepath.Join(s.TempDir(), "record")
+	s.must(os.WriteFile(path, []byte(exported), 0o600))
+	here, err := exec.CommandContext(s.Context(), live.Files.Binary, "incidents", "show", id, "--record="+path).Output()
+	s.must(err)
+	begin := func(story string) string { return strings.Join(strings.Split(story, "\n")[:8], "\n") } // later lines may follow meanwhile
+	if begin(string(here)) != begin(story) {
+		s.Errorf("the export tells\n%s\nand evictd told\n%s", here, story)
+	}
+}
+
+func evicted(i *history.Incident) []string { return i.Evicted }
