@@ -227,10 +227,10 @@ func (n *Node) text(p Policy) string {
 	thresholds := fmt.Sprintf("evictionPressureTransitionPeriod: %v\n", transition)
 	switch {
 	case p.Signal != "" && p.Soft:
-		thresholds = fmt.Sprintf("evictionHard: {}\nevictionSoft: {%s: \"%d\"}\n", p.Signal, p.Line) +
+		thresholds += fmt.Sprintf("evictionHard: {}\nevictionSoft: {%s: \"%d\"}\n", p.Signal, p.Line) +
 			fmt.Sprintf("evictionSoftGracePeriod: {%s: 1ms}\n", p.Signal)
 	case p.Signal != "":
-		thresholds = fmt.Sprintf("evictionHard: {%s: \"%d\"}\nevictionSoft: {}\n", p.Signal, p.Line)
+		thresholds += fmt.Sprintf("evictionHard: {%s: \"%d\"}\nevictionSoft: {}\n", p.Signal, p.Line)
 	}
 	return fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
 kind: EvictdConfiguration
