@@ -166,17 +166,6 @@ func TestInvariant10NoEvictionAfterTheEnd(t *testing.T) {
 	})
 }
 
-func TestSlowServerDoesNotStopTheWatch(t *testing.T) {
-	story(t, func(n *world) {
-		n.runs("greedy 950/100")
-		n.slow = 30 * time.Second
-		n.watch(20 * time.Second)
-		if n.samples < 100 || len(n.intents) != 1 {
-			t.Errorf("%d samples in 20 s while a request hangs, want at least 100; %d requests under way together, want 1", n.samples, len(n.intents))
-		}
-	})
-}
-
 func TestAliveAndReady(t *testing.T) {
 	story(t, func(n *world) {
 		if n.start(); n.agent.Ready() == nil || n.agent.Alive(time.Now()) != nil {
