@@ -292,15 +292,5 @@ func TestSparedForAMinute(t *testing.T) {
 			}
 			n.goesOn(5*time.Second, "young")
 		},
-		"not under the hard line": func(n *world) {
-			n.policy.Rules.MinAge = time.Minute
-			n.Run("young", 950, 100, func(p *corev1.Pod) { p.CreationTimestamp = metav1.Now() })
-			n.evicts(5*time.Second, "young")
-		},
-		"not by what is ignored": func(n *world) {
-			n.policy.Rules.Annotated = false
-			n.Run("job", 850, 100, annotated(doNotDisrupt, "true"))
-			n.evicts(5*time.Second, "job")
-		},
 	})
 }
