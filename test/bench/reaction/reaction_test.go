@@ -83,14 +83,6 @@ func TestSignsInTheAuditLog(t *testing.T) {
 	}
 }
 
-func TestARunBelowItsRateShowsNothing(t *testing.T) {
-	for measured, disturbed := range map[float64]bool{0: false, 749e6: true, 751e6: false, 1.2e9: false} {
-		if err := tooSlow(&result{rate: 1000 * megabyte, measured: measured}); errors.Is(err, errDisturbed) != disturbed {
-			t.Errorf("%.0f bytes a second of 1 GB/s: %v", measured, err)
-		}
-	}
-}
-
 // A benchmark that left out the runs in which evictd failed to act would be meaningless.
 func TestACrossingWithoutAnActIsNoDisturbance(t *testing.T) {
 	silent := fmt.Errorf("%w: nothing reached the API server", errDisturbed)
