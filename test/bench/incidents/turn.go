@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 	"github.com/evictd/evictd/test/internal/pages"
@@ -165,7 +166,7 @@ func (t *turn) place(ctx context.Context) error {
 
 // incident does the scenario's steps and measures until it is over.
 func (t *turn) incident(ctx context.Context, r *Result) error {
-	kills, err := measure.OOMKills()
+	kills, err := pressure.OOMKills("")
 	if err != nil {
 		return err
 	}
@@ -189,7 +190,7 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 	}
 	r.Seconds = time.Since(began).Seconds()
 	stop()
-	after, unread := measure.OOMKills()
+	after, unread := pressure.OOMKills("")
 	if err = errors.Join(err, group.Wait(), t.room.stillLimited(), unread); err != nil {
 		return err
 	}

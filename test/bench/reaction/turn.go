@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
@@ -137,12 +138,12 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 			return r, err
 		}
 	}
-	kills, err := measure.OOMKills()
+	kills, err := pressure.OOMKills("")
 	if err != nil {
 		return r, err
 	}
 	r, err = b.release(ctx, a, name, distance)
-	after, unread := measure.OOMKills()
+	after, unread := pressure.OOMKills("")
 	r.agent, r.rate, r.kills = a, rate, after-kills
 	return r, errors.Join(err, unread, tooSlow(&r))
 }

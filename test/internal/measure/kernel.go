@@ -42,15 +42,6 @@ func Bytes(path, name string) (int64, error) {
 	return 0, fmt.Errorf("reading %s of the kernel: %s does not have it", name, path)
 }
 
-// OOMKills returns the kernel's count of OOM kills on the whole machine.
-func OOMKills() (int64, error) {
-	text, err := os.ReadFile("/proc/vmstat")
-	if err != nil {
-		return 0, fmt.Errorf("reading the kernel's counters: %w", err)
-	}
-	return SumOf(string(text), "oom_kill"), nil
-}
-
 // Every calls read at an interval until the context ends, or read fails. It does so on a thread of its own, which goes
 // before all others: it shares the cores with what it measures, and must not be late when they are all in use.
 func Every(ctx context.Context, interval time.Duration, read func(now time.Time) error) error {
