@@ -164,11 +164,11 @@ func (b *bench) measure(ctx context.Context, each *one, host *evictdtest.Host, g
 // measureWindow measures once. It scrapes the metrics that count the ticks outside of the measured time.
 func (b *bench) measureWindow(ctx context.Context, each *one, agent *evictdtest.Process) (window [figures]float64, err error) {
 	before, err := agent.Ticks(ctx)
-	began, unread := b.read(agent)
+	began, unread := b.read(agent.PID())
 	if err = errors.Join(err, unread); err == nil {
 		err = each.during(ctx, agent)
 	}
-	window, unread = b.read(agent)
+	window, unread = b.read(agent.PID())
 	after, uncounted := agent.Ticks(ctx)
 	window[ticks] = after - before
 	window[cpu] -= began[cpu]
@@ -176,12 +176,12 @@ func (b *bench) measureWindow(ctx context.Context, each *one, agent *evictdtest.
 	return window, errors.Join(err, unread, uncounted)
 }
 
-// read reads what the process has used so far and its current memory.
-func (b *bench) read(agent *evictdtest.Process) (read [figures]float64, err error) {
-	used, err := measure.CPU(agent.PID())
+// read reads what a process has used so far and its current memory, and how many requests agents have made.
+func (b *bench) read(pid int) (read [figures]float64, err error) {
+	used, err := measure.CPU(pid)
 	read[cpu] = used.Seconds()
 	for name, figure := range map[string]int{"RssAnon": anonymous, "VmRSS": rss, "VmHWM": peak} {
-		held, unread := measure.OfProcess(agent.PID(), name)
+		held, unread := measure.OfProcess(pid, name)
 		read[figure], err = float64(held)/(1<<20), errors.Join(err, unread)
 	}
 	made, unread := b.requests()

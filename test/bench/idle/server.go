@@ -14,24 +14,13 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// load is what a process of the control plane has used and holds, and how many requests agents have made.
-type load struct {
-	cpu           time.Duration
-	rss, requests float64
-}
-
-func (b *bench) load() (l load, err error) {
+// load is what the API server has used and holds, and how many requests agents have made.
+func (b *bench) load() (read [figures]float64, err error) {
 	pid, err := b.cluster.PID("kube-apiserver")
 	if err != nil {
-		return l, err
+		return read, err
 	}
-	rss, unread := measure.OfProcess(pid, "VmRSS")
-	l.rss = float64(rss) / (1 << 20)
-	if l.cpu, err = measure.CPU(pid); err != nil {
-		return l, err
-	}
-	l.requests, err = b.requests()
-	return l, errors.Join(unread, err)
+	return b.read(pid)
 }
 
 // measureServer prints what the API server uses without agents, and with all of them.
@@ -70,7 +59,7 @@ func (b *bench) measureServer(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Printf("\n%s; %d nodes with %d pods each; windows of %v\nThe start of one agent costs %.1f ms of the API server's CPU.\n\n",
-		measure.Machine(), b.agents, b.pods, b.window, 1000*(after.cpu-before.cpu).Seconds()/float64(b.agents))
+		measure.Machine(), b.agents, b.pods, b.window, 1000*(after[cpu]-before[cpu])/float64(b.agents))
 	header := []string{"agents", "API server's CPU, thousandths of a core", "its RSS MiB", "agents' requests/s"}
 	return measure.Table(os.Stdout, header, [][]string{without, with})
 }
@@ -107,7 +96,7 @@ func (b *bench) row(ctx context.Context, agents string) ([]string, error) {
 	err = errors.Join(err, measure.Sleep(ctx, b.window))
 	after, unread := b.load()
 	return []string{
-		agents, fmt.Sprintf("%.1f", 1000*(after.cpu-before.cpu).Seconds()/b.window.Seconds()), fmt.Sprintf("%.0f", after.rss),
-		fmt.Sprintf("%.2f", (after.requests-before.requests)/b.window.Seconds()),
+		agents, fmt.Sprintf("%.1f", 1000*(after[cpu]-before[cpu])/b.window.Seconds()), fmt.Sprintf("%.0f", after[rss]),
+		fmt.Sprintf("%.2f", (after[requests]-before[requests])/b.window.Seconds()),
 	}, errors.Join(err, unread)
 }
