@@ -21,12 +21,10 @@ import (
 const (
 	// kubeletPeriod is the kubelet's interval: the crossings are spread over it evenly.
 	kubeletPeriod = 10 * time.Second
-	// patience is how long an agent may take, beside the time that the pod needs to cross
+	// patience is how long an agent may take, with the time that the pod needs to cross
 	// the threshold. If a run of the kubelet takes longer, another process has freed memory;
 	// if one of evictd takes longer after a crossing, the benchmark ends.
 	patience = 45 * time.Second
-	// evictdsPatience is enough for that: it is some hundred times evictd's budget.
-	evictdsPatience = 15 * time.Second
 	// overshoot is how far below the threshold the allocator goes before it stops. The pressure
 	// lasts until the kubelet looks, and an evictd run does not reach the kubelet's threshold.
 	overshoot = 800 * megabyte
@@ -152,7 +150,7 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 // the line was crossed, which is not a disturbance, or there was no crossing.
 func missed(a agent, silent, uncrossed error) error {
 	if a == byEvictd && uncrossed == nil {
-		return fmt.Errorf("evictd did nothing about a crossing for %v", evictdsPatience)
+		return fmt.Errorf("evictd did nothing about a crossing for %v", patience)
 	}
 	return errors.Join(silent, uncrossed)
 }
@@ -221,23 +219,16 @@ func (b *bench) release(ctx context.Context, a agent, pod string, distance int64
 	return found, nil
 }
 
-func patienceFor(a agent) time.Duration {
-	if a == byEvictd {
-		return evictdsPatience
-	}
-	return patience
-}
-
 // await waits for the sign of an eviction.
 func (b *bench) await(ctx context.Context, a agent) (first act, err error) {
 	var fault error
-	err = node.Until(ctx, patienceFor(a), func(context.Context) bool {
+	err = node.Until(ctx, patience, func(context.Context) bool {
 		var found bool
 		first, found, fault = next(&b.audit, a)
 		return found || fault != nil
 	})
 	if err = errors.Join(err, fault); err != nil {
-		return first, fmt.Errorf("%w: nothing reached the API server within %v: %w", errDisturbed, patienceFor(a), err)
+		return first, fmt.Errorf("%w: nothing reached the API server within %v: %w", errDisturbed, patience, err)
 	}
 	// The log is in the order of the responses: an earlier request may be logged later.
 	if err := measure.Sleep(ctx, 200*time.Millisecond); err != nil {
