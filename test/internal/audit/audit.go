@@ -15,13 +15,11 @@ import (
 
 // Event is a line of the log, with the fields that are read.
 type Event struct {
-	AuditID   string    `json:"auditID"`
 	Stage     string    `json:"stage"`
 	Verb      string    `json:"verb"`
 	ObjectRef ObjectRef `json:"objectRef"`
 	User      struct {
-		Username string              `json:"username"`
-		Extra    map[string][]string `json:"extra"`
+		Username string `json:"username"`
 	} `json:"user"`
 	Response struct {
 		Code int `json:"code"`
@@ -30,8 +28,6 @@ type Event struct {
 	Request json.RawMessage `json:"requestObject"`
 	// Received is when the API server received the request.
 	Received metav1.MicroTime `json:"requestReceivedTimestamp"`
-	// At is when the stage was reached.
-	At metav1.MicroTime `json:"stageTimestamp"`
 }
 
 // ObjectRef is what a request is about.
