@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -65,21 +64,5 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 				t.Errorf("step %d: %+v, want a MiB", i, use)
 			}
 		}
-	}
-}
-
-// TestPodFilesAreTried finds at the start what otherwise would only be found under pressure.
-func TestPodFilesAreTried(t *testing.T) {
-	t.Parallel()
-	root, _ := nodeWithFiles(t)
-	c := config.Default()
-	c.Disk.Source = config.DiskNode
-	d := newDisk(nil, &runFlags{hostRoot: root}, func() *config.EvictdConfiguration { return c })
-	if _, err := d.try(t.Context()); err != nil {
-		t.Error(err)
-	}
-	kernelfiletest.Remove(t, filepath.Join(root, "var/log/pods"))
-	if _, err := d.try(t.Context()); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
-		t.Errorf("without logs: %v", err)
 	}
 }
