@@ -38,12 +38,6 @@ func (c *Cluster) kubelet(options Options) (*component, error) {
 
 func (c *Cluster) kubeletFile() string { return c.path("config", "kubelet.yaml") }
 
-// SetEvictionHard replaces the kubelet's hard thresholds. It restarts the kubelet, but not
-// its pods.
-func (c *Cluster) SetEvictionHard(ctx context.Context, thresholds map[string]string) error {
-	return c.SetKubelet(ctx, map[string]any{"evictionHard": thresholds})
-}
-
 // SetKubelet replaces fields of the kubelet's configuration; one that is nil gets its default. It
 // restarts the kubelet, but not its pods.
 func (c *Cluster) SetKubelet(ctx context.Context, fields map[string]any) error {

@@ -348,14 +348,15 @@ func (s *scene) calm(signal string) {
 func (s *scene) kubeletEvicts(thresholds map[string]string) {
 	s.Helper()
 	live.ForgetPolicy()
+	kubelet := func(ctx context.Context, hard map[string]string) {
+		s.must(live.Cluster.SetKubelet(ctx, map[string]any{"evictionHard": hard}))
+	}
 	eventually.Undo(s, func(ctx context.Context) {
 		_ = os.Remove(live.Cluster.InNode(node.KubeletFile))
-		if err := live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}); err != nil {
-			s.Errorf("setting the kubelet's thresholds back: %v", err)
-		}
+		kubelet(ctx, map[string]string{node.NodeMemory: "1Mi"})
 	})
 	s.must(live.TellEvictd(thresholds))
-	s.must(live.Cluster.SetEvictionHard(s.Context(), thresholds))
+	kubelet(s.Context(), thresholds)
 }
 
 // kubeletHasNotActed fails the test where the kubelet has evicted a pod of the scene.

@@ -119,7 +119,8 @@ func (b *bench) arm(ctx context.Context) error {
 	b.lines = map[agent]int64{byEvictd: kernel - evictdBelow, byKubelet: kubelets - kubeletBelow}
 	b.Say("Thresholds: evictd's at %d MiB of its memory.available (%d now), the kubelet's at %d MiB of its memory.available (%d now).",
 		b.lines[byEvictd]>>20, kernel>>20, b.lines[byKubelet]>>20, kubelets>>20)
-	err = b.Node.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: strconv.FormatInt(b.lines[byKubelet], 10)})
+	hard := map[string]string{node.NodeMemory: strconv.FormatInt(b.lines[byKubelet], 10)}
+	err = b.Node.Cluster.SetKubelet(ctx, map[string]any{"evictionHard": hard})
 	if err != nil {
 		return err
 	}
