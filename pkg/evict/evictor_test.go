@@ -226,15 +226,15 @@ func TestAdmissionsDenialHasAnyCode(t *testing.T) {
 // that is restarted keeps its own pods for a moment, and no other.
 func TestFaultAWebhookThatKeepsItsPodForNow(t *testing.T) {
 	t.Parallel()
-	migrates := newServer(t, failed(429, `"reason":"TooManyRequests",`+
-		`"message":"admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction triggered evacuation of VMI \"shop/vm\""`), answer{})
-	if got := migrates.evict(t.Context()); got.Outcome != evict.Evacuating || got.TriesNext() || got.Outcome.Accepted() || migrates.reads() != 0 {
-		t.Errorf("%+v after %d reads", got, migrates.reads())
-	}
-	unreached := newServer(t, failed(500, `"reason":"InternalError",`+
-		`"message":"Internal error occurred: failed calling webhook \"x\": failed to call webhook: connection refused"`), answer{})
-	if got := unreached.evict(t.Context()); got.Outcome != evict.Throttled || !got.PodAlone || !got.TriesNext() || unreached.reads() != 0 {
-		t.Errorf("%+v after %d reads", got, unreached.reads())
+	migrates, unreached := is(evict.Evacuating), evict.Result{Outcome: evict.Throttled, PodAlone: true}
+	outcomes{
+		"it moves the pod": {failed(429, `"reason":"TooManyRequests",`+
+			`"message":"admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction triggered evacuation of VMI \"shop/vm\""`), answer{}, migrates},
+		"it cannot be called": {failed(500, `"reason":"InternalError",`+
+			`"message":"Internal error occurred: failed calling webhook \"x\": failed to call webhook: connection refused"`), answer{}, unreached},
+	}.check(t, evict.Request{})
+	if migrates.TriesNext() || migrates.Outcome.Accepted() || !unreached.TriesNext() {
+		t.Error("a pod that moves waits for itself, and one whose webhook is away for nothing")
 	}
 }
 
