@@ -265,9 +265,6 @@ func TestEscalation(t *testing.T) {
 		"soft pressure does not": {
 			20, time.Minute, func(n *world) { n.host -= 80 * Mebi }, []asked{first, {"next", -1}},
 		},
-		"by its own cap": {
-			3600, overdue, func(n *world) { n.policy.HardGrace = 0 }, []asked{first, {"patient", 60}},
-		},
 		"another client has shortened it already: the next one": {3600, overdue, func(n *world) {
 			n.After(10*time.Second, func() { n.terminate("uid-patient", new(int64(10))) })
 		}, []asked{first, next}},

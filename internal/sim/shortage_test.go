@@ -615,11 +615,6 @@ func TestFirstCandidateIsWarned(t *testing.T) {
 			n.unread = errPlanted()
 			n.After(20*time.Second, func() { n.unread = nil })
 		}, []string{"first 10s"}},
-		"once in an incident": {func(n *world) {
-			n.policy.Transition = time.Minute
-			n.takes(5*time.Second, -200)
-			n.takes(6*time.Second, 200)
-		}, []string{"first 30s"}},
 		"again in the next": {func(n *world) {
 			n.takes(5*time.Second, -200)
 			n.takes(10*time.Second, 200)
