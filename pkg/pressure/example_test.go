@@ -40,21 +40,3 @@ func ExampleNode() {
 	// Output:
 	// memory.available<1073741824 (hard) misses 524 MiB
 }
-
-// A signal that cannot be read is unknown, which is not pressure and never zero.
-func ExampleJudge() {
-	judge := pressure.NewJudge([]pressure.Threshold{
-		{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(0.1), Hard: true},
-	}, 0)
-	sample := pressure.Sample{Time: time.Unix(1700000000, 0)}
-	sample.Observations[pressure.PIDAvailable] = pressure.Observation{State: pressure.Known, Available: 3000, Capacity: 32768}
-	fmt.Println(len(judge.Judge(&sample).Pressures), "pressure")
-
-	sample.Time = sample.Time.Add(time.Second)
-	sample.Observations[pressure.PIDAvailable] = pressure.Observation{State: pressure.Unknown, Err: os.ErrPermission}
-	verdict := judge.Judge(&sample)
-	fmt.Println(len(verdict.Pressures), "pressures, unknown:", verdict.Unknown[0])
-	// Output:
-	// 1 pressure
-	// 0 pressures, unknown: pid.available
-}

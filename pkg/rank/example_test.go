@@ -29,15 +29,3 @@ func ExampleOrder() {
 	// 3 shop/idle - uses 50.0Mi, requests 100.0Mi; priority 0
 	// - shop/new - protected: NoUsageSample
 }
-
-// Compare says by what one candidate goes before another.
-func ExampleCompare() {
-	ranking := rank.Order(rank.PIDs, []rank.Pod{
-		{Namespace: "shop", Name: "web", UID: "1", Usage: 40, Sampled: true},
-		{Namespace: "shop", Name: "forks", UID: "2", Usage: 900, Sampled: true},
-	}, rank.Rules{})
-	key, first, second, _ := rank.Compare(&ranking.Candidates[0], &ranking.Candidates[1])
-	fmt.Println(key, first, second)
-	// Output:
-	// larger usage over request 900 40
-}
