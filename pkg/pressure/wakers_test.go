@@ -155,7 +155,6 @@ func TestWakersWithoutPSI(t *testing.T) {
 		"v2, no PSI":    {v2Tree(), "/kubepods.slice", unix.ENOENT, unix.ENOENT},
 		"no kubepods":   {v2Tree(), "", unix.ENOENT, errNoKubepods},
 		"file in place": {tree{"proc/pressure/memory": "some avg10=0", "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": "some avg10=0"}, "/k", errNotPSI, errNotPSI},
-		"directory":     {tree{"proc/pressure/memory": directory, "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": directory}, "/k", unix.EISDIR, unix.EISDIR},
 		"no directory":  {tree{"proc/pressure": "", "sys/fs/cgroup": ""}, "/k", unix.ENOTDIR, unix.ENOTDIR},
 	}
 	for name, tc := range tests {
