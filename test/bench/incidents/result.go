@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/evictd/evictd/test/internal/node"
 )
@@ -28,15 +27,10 @@ type Result struct {
 	// series. Empty is unknown.
 	Source string `json:"source"`
 	// Machine and Kubernetes say where and on what it ran.
-	Machine    string    `json:"machine"`
-	Kubernetes string    `json:"kubernetes"`
-	Began      time.Time `json:"began"`
-	// Seconds is how long the incident took.
-	Seconds float64 `json:"incident"`
-	// Load is the load average at its end. Disturbed is by how much other work changed what was available at most
-	// before the ballast gave way, in bytes.
-	Load      string `json:"load"`
-	Disturbed int64  `json:"disturbed"`
+	Machine    string `json:"machine"`
+	Kubernetes string `json:"kubernetes"`
+	// Disturbed is by how much other work changed what was available at most before the ballast gave way, in bytes.
+	Disturbed int64 `json:"disturbed"`
 	// Ends are the pods that ended, whatever the cause; Smallest and Innocents are the scenario's.
 	Ends      []End          `json:"ends"`
 	Smallest  map[string]int `json:"smallest"`

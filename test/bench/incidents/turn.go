@@ -59,11 +59,11 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int, po
 		random: rand.New(rand.NewPCG(uint64(number), uint64(s.Number))), //nolint:gosec // no secret; neither is negative
 	}
 	r = &Result{
-		Scenario: s.Number, Name: s.Name, Arm: arm, Run: number, Began: time.Now(),
+		Scenario: s.Number, Name: s.Name, Arm: arm, Run: number,
 		Smallest: s.Smallest, Innocents: s.innocents(), Signal: s.signal(),
 		Source: b.settings.source, Commit: b.settings.commit, Kubernetes: b.kubernetes,
 	}
-	r.Machine, r.Load, _ = strings.Cut(measure.Machine(), "; load average ")
+	r.Machine, _, _ = strings.Cut(measure.Machine(), "; load average ")
 	t.above = s.DiskAboveMiB<<20 + upTo(s.DiskVariesMiB, t.random)
 	if err = t.makeDirs(r.file()); err != nil {
 		return nil, err
@@ -188,7 +188,6 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 	if err == nil {
 		err = t.await(background)
 	}
-	r.Seconds = time.Since(began).Seconds()
 	stop()
 	after, unread := pressure.OOMKills("")
 	if err = errors.Join(err, group.Wait(), t.room.stillLimited(), unread); err != nil {
