@@ -131,13 +131,3 @@ func must(tb testing.TB, err error) {
 		tb.Fatal(err)
 	}
 }
-
-// TestSmall measures few files in each way; the figures are meaningless.
-func TestSmall(t *testing.T) {
-	n := plant(t, t.TempDir(), 3, 100)
-	for _, c := range []cost{n.du(t), n.walk(1)(t)} {
-		if c.wall <= 0 {
-			t.Errorf("%+v", c)
-		}
-	}
-}
