@@ -34,9 +34,7 @@ current-context: x
 func clientsFor(t *testing.T, flags *runFlags) *apiclient.Clients {
 	t.Helper()
 	clients, err := newClients(flags, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return clients
 }
 

@@ -65,9 +65,7 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 	}}
 	d.Rank(pressure.MemoryAvailable)
 	var printed bytes.Buffer
-	if err := d.WriteRanking(&printed, pressure.MemoryAvailable, false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.WriteRanking(&printed, pressure.MemoryAvailable, false))
 	if !strings.Contains(readDoc(t, "README.md"), printed.String()) {
 		t.Errorf("README.md does not hold:\n%s", printed.String())
 	}

@@ -266,9 +266,7 @@ func TestDoctorsTable(t *testing.T) {
 		{Name: "kubelet-thresholds/memory.available", State: checks.Missing, Found: long, Follows: long, Do: long},
 		{Name: "token", State: checks.Degraded, Found: "found", Follows: "follows", Do: "do"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compare(t, "testdata/doctors-table.txt", table.String())
 }
 

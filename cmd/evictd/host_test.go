@@ -27,9 +27,7 @@ func TestKubeletGap(t *testing.T) {
 	}.Plant(t)
 	uses := func(cache int) { // in place: the file stays open
 		stat := fmt.Sprintf("anon 512000\nfile %d\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n", cache)
-		if err := os.WriteFile(filepath.Join(root, "sys/fs/cgroup/memory.stat"), []byte(stat), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(root, "sys/fs/cgroup/memory.stat"), []byte(stat), 0o600))
 	}
 	if gap := (&host{flags: &runFlags{hostRoot: root}}).kubeletGap(); gap(time.Now()) != 0 {
 		t.Error("there is a gap to what is not there")
@@ -60,9 +58,7 @@ func TestReadyOnlyWhereThePodsAre(t *testing.T) {
 	node.put("cgroup.controllers", "memory pids\n")
 	node.putPod("kubepods/burstable/podu1", "")
 	tree, err := usage.Open(node.root, "/kubepods")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := &daemon{host: &host{kubepods: "/kubepods", tree: tree}}
 	runs := func(uid string) *nodepods.Pod { return &nodepods.Pod{CgroupUID: uid, RunningContainers: []string{"c"}} }
 	for name, test := range map[string]struct {
@@ -90,9 +86,7 @@ func TestPolicyKnowsTheKubelet(t *testing.T) {
 			"evictionSoft: {nodefs.available: 20%}\nevictionSoftGracePeriod: {nodefs.available: 1m}\n",
 	}.Plant(t)
 	read, err := kubeletconfig.Read(filepath.Join(root, "var/lib/kubelet/config.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	policy := (&daemon{flags: &runFlags{hostRoot: root}}).policyOf(config.Default())
 	var hard []pressure.Signal
 	for _, threshold := range policy.KubeletHard {

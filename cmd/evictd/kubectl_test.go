@@ -57,9 +57,7 @@ exec "$@"
 func TestPlugin(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("../../deploy/krew/kubectl-evictd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	printed := func(mode, pressure string) string {
 		return "worker at 2026-11-20T02:14:07Z: memory.available is 1.0Gi of 2.0Gi; its hard threshold is 0.1Gi\n" +
@@ -70,9 +68,7 @@ func TestPlugin(t *testing.T) {
 		"kubectl": fakeKubectl, "timeout": fakeTimeout, "pods": fakePods,
 		"evictd-busy": printed("acts", "memory.available\n               hard"), "evictd-calm": printed("dry run: --dry-run is set", "none"),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
 	golden.Sections(t, "testdata/plugin.txt", *update, "go test ./cmd/evictd -update", func(line, _ string) []string {
 		args := strings.Fields(line)[2:] // "kubectl evictd" is before them
@@ -103,9 +99,7 @@ func TestKrewTemplate(t *testing.T) {
 			Platforms []struct{ URI, Bin string }
 		}
 	}
-	if err := yaml.Unmarshal([]byte(text), &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text), &manifest))
 	if p := manifest.Spec.Platforms; manifest.Kind != "Plugin" || manifest.Metadata.Name != "evictd" || len(p) != 1 ||
 		p[0].Bin != "kubectl-evictd" || !strings.HasSuffix(p[0].URI, "/kubectl-evictd.tar.gz") {
 		t.Errorf("%+v", manifest)

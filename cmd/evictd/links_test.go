@@ -29,9 +29,7 @@ func TestLinksOfTheDocuments(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if links < 100 {
 		t.Errorf("only %d links found", links)
 	}

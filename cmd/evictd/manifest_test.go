@@ -50,13 +50,9 @@ func readManifest(t *testing.T, path string) *shipped {
 		if errors.Is(err, io.EOF) {
 			return s
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var kind struct{ Kind string }
-		if err := yaml.Unmarshal(document, &kind); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal(document, &kind))
 		s.kinds = append(s.kinds, kind.Kind)
 		into := once[kind.Kind] // nil for a kind that no test uses
 		switch kind.Kind {
@@ -80,9 +76,7 @@ func TestShippedManifestConfigurationIsADryRunAndValid(t *testing.T) {
 	t.Parallel()
 	s := readShipped(t)
 	c, err := config.Parse([]byte(s.config.Data["evictd.yaml"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := config.Default()
 	want.DryRun = true
 	if diff := cmp.Diff(want, c); diff != "" {

@@ -20,9 +20,7 @@ disruptionBudgets: bestEffort
 evictionOverdueGracePeriod: 45
 taintNode: soft
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	policy := (&daemon{flags: &runFlags{}}).policyOf(c)
 	if policy.Limits != (config.Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: metav1.Duration{Duration: 3 * time.Second}}) {
 		t.Errorf("limits %+v", policy.Limits)

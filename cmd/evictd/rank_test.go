@@ -90,9 +90,7 @@ func TestRankWithoutAnAnswer(t *testing.T) {
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -105,5 +103,13 @@ func TestNothingInADocumentReachesTheTerminalRaw(t *testing.T) {
 		if strings.ContainsAny(printed, "\x1b\x07") || !strings.Contains(printed, `\x1b[`) {
 			t.Errorf("%q prints\n%q", args, printed)
 		}
+	}
+}
+
+// must ends the test where something failed.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -160,18 +160,12 @@ func (r *running) page(path string) (code int, text string) {
 func get(t *testing.T, address, path string) (code int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return response.StatusCode, string(body)
 }
 
@@ -231,9 +225,7 @@ func TestFaultThatEndsRunIsAnError(t *testing.T) {
 func TestTakenPortSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	taken := listener.Addr().String()
 	code, _, stderr := call(t, "run", "--node-name=n", "--http-bind-address", taken, "--config", configFile(t, memoryOnly),
@@ -262,14 +254,10 @@ func flagsFor(t *testing.T, machine, server string) *runFlags {
 func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 	t.Helper()
 	loaded, err := flags.load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	logger := record.NewLogger("info", "json", log)
 	d, err := build(t.Context(), flags, loaded, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = d.wakers.Close() })
 	return d
 }
@@ -300,15 +288,11 @@ func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 	loaded := d.inForce.Load()
 	ctx := inBackground(t, d.agent.Run)
 	wanted, err := config.Parse([]byte(head + "evictionHard: {nodefs.available: 10%}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := d.putInForce(ctx, wanted); err == nil || !strings.Contains(err.Error(), "var/lib/kubelet") || d.inForce.Load() != loaded {
 		t.Errorf("without the kubelet's directory: %v", err)
 	}
-	if err := os.MkdirAll(filepath.Join(root, "var/lib/kubelet"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(root, "var/lib/kubelet"), 0o700))
 	if err := d.putInForce(ctx, wanted); err != nil || d.inForce.Load() != wanted {
 		t.Errorf("with it: %v", err)
 	}
@@ -331,9 +315,7 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 	d := builtDaemon(t, flags, log)
 	inBackground(t, d.agent.Run, d.followConfiguration)
 	edit := func(text string) {
-		if err := os.WriteFile(flags.config, []byte(memoryOnly+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(flags.config, []byte(memoryOnly+text), 0o600))
 	}
 	edit("taintNode: true\n")
 	select {

@@ -20,9 +20,7 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 	api.fails("/api/v1/pods", http.StatusServiceUnavailable)
 	flags := flagsFor(t, machine(t), api.url)
 	write := func(text string) {
-		if err := os.WriteFile(flags.config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(flags.config, []byte(text), 0o600))
 	}
 	write(nonsense)
 	e := launch(t, flags)

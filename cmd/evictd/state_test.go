@@ -18,9 +18,7 @@ const bootIDFile = "proc/sys/kernel/random/boot_id"
 func TestStateDirectoryAtTheStart(t *testing.T) {
 	t.Parallel()
 	whole, err := state.Encode(agent.State{}, "boot-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, test := range map[string]struct{ boot, file, level, message string }{
 		"no file":        {"boot-1\n", "", "info", "no state of a container before"},
 		"a file":         {"boot-1\n", string(whole), "info", "going on with the state"},

@@ -30,9 +30,7 @@ func TestCommandsAskTheRunningEvictd(t *testing.T) {
 	t.Parallel()
 	address, queries := listening(t)
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	saved := filepath.Join(t.TempDir(), "node.json")
 	for _, test := range []struct {
 		args        []string
@@ -70,9 +68,7 @@ func TestSave(t *testing.T) {
 			return err
 		})
 	}
-	if err := write("1\n"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, write("1\n"))
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v; want mode 0600", info.Mode(), err)
