@@ -35,9 +35,7 @@ unknown: [1, 0.25, "0.10", yes, null, "on", {deep: "1e3"}]
 	merged := parse(t, read(t, "../../internal/config/testdata/defaults.yaml"))
 	maps.Copy(merged, parse(t, more))
 	text, err := yaml.Marshal(merged)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := parse(t, configurationWith(t, string(text)))
 	if lines := (Objects{"": merged}).Changes(Objects{"": got}); len(lines) > 0 {
 		t.Errorf("the chart changes the configuration: %q", lines)

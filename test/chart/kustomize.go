@@ -27,14 +27,10 @@ func Kustomize(t *testing.T, text string) Objects {
 	for _, resource := range resources.Resources() {
 		if resource.GetKind() == "FlowSchema" {
 			// kustomize does not know that the kind has no namespace; the API server ignores it.
-			if err := resource.SetNamespace(""); err != nil {
-				t.Fatal(err)
-			}
+			must(t, resource.SetNamespace(""))
 		}
 		document, err := resource.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		result.add(t, string(document))
 	}
 	return result
@@ -45,24 +41,16 @@ func Kustomize(t *testing.T, text string) Objects {
 func Kustomization(t *testing.T, text string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	deploy, err := filepath.Abs(deployDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if deploy, err = filepath.EvalSymlinks(deploy); err != nil {
 		t.Fatal(err)
 	}
 	relative, err := filepath.Rel(dir, deploy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	image, _ := Load(t).Values["image"].(map[string]any)
 	text = strings.NewReplacer("DEPLOY", relative, "IMAGE", fmt.Sprint(image["repository"])).Replace(text) + "\nsortOptions: {order: fifo}\n"
-	if err = os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 	return dir
 }

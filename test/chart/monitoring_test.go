@@ -22,12 +22,8 @@ const (
 func rule(t *testing.T) (of monitoringv1.PrometheusRule, text string) {
 	t.Helper()
 	made, err := yaml.Marshal(Render(t, Namespace, "prometheusRule: {enabled: true}").Objects["PrometheusRule evictd/evictd"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(made, &of); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, yaml.UnmarshalStrict(made, &of))
 	return of, string(made)
 }
 
@@ -39,9 +35,7 @@ func TestPrometheusRule(t *testing.T) {
 	_, text := rule(t)
 	want := "# Made from alerts.yaml by the chart: make generate.\n" + text
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(want), 0o600))
 		return
 	}
 	if read(t, file) != want {
@@ -179,9 +173,7 @@ func dashboard(t *testing.T, name string) map[string]string {
 		} `json:"panels"`
 	}
 	text := read(t, monitoringDir+"/"+name+".json")
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &d))
 	variables := []string{}
 	for _, v := range d.Templating.List {
 		variables = append(variables, v.Name)

@@ -18,9 +18,7 @@ func TestPodMonitorIsOne(t *testing.T) {
 		}
 		all := Render(t, Namespace, r.Given+"\n"+r.Set).Objects
 		text, err := yaml.Marshal(all["PodMonitor evictd/evictd"])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var monitor monitoringv1.PodMonitor
 		if err := yaml.UnmarshalStrict(text, &monitor); err != nil {
 			t.Errorf("%s: %v", r.Set, err)

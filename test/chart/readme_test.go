@@ -26,9 +26,7 @@ func TestReadmeHasEachValue(t *testing.T) {
 	}
 	want := before + begin + strings.Join(table(t), "\n") + end + after
 	if *update {
-		if err := os.WriteFile(readme, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(readme, []byte(want), 0o600))
 		return
 	}
 	if page != want {
@@ -40,9 +38,7 @@ func TestReadmeHasEachValue(t *testing.T) {
 func table(t *testing.T) []string {
 	t.Helper()
 	document, err := yaml.Parse(read(t, chartDir+"/values.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return tableOf(t, "", "", document.YNode())
 }
 
@@ -86,12 +82,8 @@ func sentence(comment string) string {
 func standard(t *testing.T, value *yaml.Node) string {
 	t.Helper()
 	var decoded any
-	if err := value.Decode(&decoded); err != nil {
-		t.Fatal(err)
-	}
+	must(t, value.Decode(&decoded))
 	text, err := json.Marshal(decoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return "`" + string(text) + "`"
 }

@@ -37,9 +37,7 @@ type Rendered struct {
 func Load(t *testing.T) *chartv2.Chart {
 	t.Helper()
 	chart, err := loader.Load(chartDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return chart
 }
 
@@ -58,9 +56,7 @@ func Render(t *testing.T, in, values string) Rendered {
 func RenderOrRefuse(t *testing.T, in, text string) (Rendered, error) {
 	t.Helper()
 	values, err := loader.LoadValues(strings.NewReader(text)) // as `helm -f`
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	chart := Load(t)
 	complete, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: Release, Namespace: in, IsInstall: true}, nil)
 	if err != nil {
@@ -87,9 +83,7 @@ func sorted(t *testing.T, files map[string]string) Rendered {
 		}
 	}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, hook := range hooks {
 		r.Tests.add(t, hook.Manifest)
 	}
@@ -107,4 +101,12 @@ func parse(t *testing.T, text string) map[string]any {
 		t.Fatalf("%v in\n%s", err, text)
 	}
 	return object
+}
+
+// must ends the test where something failed.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -24,12 +24,8 @@ type Row struct {
 func Rows(t *testing.T) []Row {
 	t.Helper()
 	text, err := os.ReadFile(rowsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []Row
-	if err := yaml.UnmarshalStrict(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict(text, &all))
 	return all
 }

@@ -116,9 +116,7 @@ type jsonSchema struct {
 func TestSchemaHasTheKeysOfTheValues(t *testing.T) {
 	t.Parallel()
 	var s jsonSchema
-	if err := json.Unmarshal([]byte(read(t, chartDir+"/values.schema.json")), &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(read(t, chartDir+"/values.schema.json")), &s))
 	delete(s.Properties, "global")
 	sameKeys(t, "", s, parse(t, read(t, chartDir+"/values.yaml")))
 }

@@ -49,9 +49,7 @@ func write(t *testing.T, all []Row) {
 			text += "  - '" + strings.ReplaceAll(line, "'", "''") + "'\n"
 		}
 	}
-	if err := os.WriteFile(rowsFile, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(rowsFile, []byte(text), 0o600))
 }
 
 // Each value of values.yaml has a row, and each row is of a value that is there.
@@ -110,8 +108,6 @@ func kubernetesOwn() []string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }

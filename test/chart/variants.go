@@ -32,9 +32,7 @@ func Variants(t *testing.T) []Variant {
 	var all []Variant
 	for _, file := range files {
 		values, err := os.ReadFile(filepath.Clean(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		v := Variant{Name: strings.TrimSuffix(filepath.Base(file), "-values.yaml"), Namespace: Namespace, Values: string(values)}
 		if v.Name == "namespace" {
 			v.Namespace = "node-agents"
