@@ -14,18 +14,14 @@ func testRelease() release { return release{ref: "registry.example/evictd:v1.2.3
 func binaryOfThis(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return self
 }
 
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	self, text := binaryOfThis(t), filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("no program"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(text, []byte("no program"), 0o600))
 	for word, want := range map[string]string{
 		"linux/s390x=" + self: self + " is built for " + runtime.GOOS + "/" + runtime.GOARCH + ", not for linux/s390x",
 		self:                  "write linux/amd64=PATH",
@@ -41,9 +37,7 @@ func TestBadInput(t *testing.T) {
 func TestPushSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "layout")
-	if err := writeLayout(dir, testRelease(), []string{runtime.GOOS + "/" + runtime.GOARCH + "=" + binaryOfThis(t)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writeLayout(dir, testRelease(), []string{runtime.GOOS + "/" + runtime.GOARCH + "=" + binaryOfThis(t)}))
 	const closed = "127.0.0.1:1"
 	for _, c := range []struct{ dir, ref, want string }{
 		{dir, closed + "/evictd:v1", "pushing to " + closed + "/evictd:v1: the registry cannot be reached: dial tcp " + closed + ": connect: connection refused"},

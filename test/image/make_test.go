@@ -48,9 +48,7 @@ func TestMakeImageTwice(t *testing.T) {
 		t.Errorf("evictd version prints %s, %v; want %s", output, err, want)
 	}
 	index, err := readLayout(filepath.Join(first, "evictd-oci"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	holdsBothPrograms(t, index)
 	runMake(t, copyCheckout(t), []string{"TZ=Asia/Tokyo"}, append(commit, "image", "BIN="+second)...)
 	if output, err = exec.CommandContext(t.Context(), "diff", "-r", first, second).CombinedOutput(); err != nil {
@@ -61,9 +59,7 @@ func TestMakeImageTwice(t *testing.T) {
 		listsModules(t, filepath.Join(first, "evictd-oci-"+platform+".spdx.json"), filepath.Join(first, "image", platform, "evictd"))
 	}
 	digest, err := index.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, line := range []string{
 		address + "/some/evictd@" + digest.String() + "\n",
 		"--set image.repository=" + address + "/some/evictd --set image.digest=" + digest.String() + "\n",
@@ -74,13 +70,9 @@ func TestMakeImageTwice(t *testing.T) {
 		}
 	}
 	tag, err := name.NewTag(address + "/some/evictd:" + version(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	back, err := remote.Index(tag, remote.WithContext(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err = validate.Index(back); err != nil { // reads each layer
 		t.Error(err)
 	}
@@ -101,21 +93,15 @@ func startRegistry(t *testing.T) string {
 func listsModules(t *testing.T, list, binary string) {
 	t.Helper()
 	file, err := os.Open(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	var document spdx.Document
-	if err = spdxjson.ReadInto(file, &document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, spdxjson.ReadInto(file, &document))
 	if err = spdxlib.ValidateDocument(&document); err != nil {
 		t.Error(err)
 	}
 	info, _, err := built(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	locators := make(map[string]bool)
 	for _, p := range document.Packages {
 		for _, external := range p.PackageExternalReferences {
@@ -136,9 +122,7 @@ func listsModules(t *testing.T, list, binary string) {
 func holdsBothPrograms(t *testing.T, index v1.ImageIndex) {
 	t.Helper()
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if of := manifest.Annotations; manifest.MediaType != types.OCIImageIndex || of["org.opencontainers.image.version"] != version(t) ||
 		of["org.opencontainers.image.revision"] != revision || of["org.opencontainers.image.created"] != "2026-01-01T00:00:00Z" {
 		t.Errorf("index %s, annotations %v", manifest.MediaType, manifest.Annotations)
@@ -147,9 +131,7 @@ func holdsBothPrograms(t *testing.T, index v1.ImageIndex) {
 	for _, descriptor := range manifest.Manifests {
 		platforms = append(platforms, descriptor.Platform.String())
 		image, err := index.Image(descriptor.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		checkImage(t, image, descriptor.Platform)
 		if _, platform, err := built(unpack(t, image)); err != nil || platform != descriptor.Platform.String() {
 			t.Errorf("the image for %s holds a program for %s: %v", descriptor.Platform, platform, err)
@@ -164,16 +146,12 @@ func holdsBothPrograms(t *testing.T, index v1.ImageIndex) {
 func checkImage(t *testing.T, image v1.Image, platform *v1.Platform) {
 	t.Helper()
 	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if config.Architecture != platform.Architecture || config.Config.User != user || !slices.Equal(config.Config.Entrypoint, []string{path}) {
 		t.Errorf("%s: configuration %+v", platform, config)
 	}
 	manifest, err := image.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for key := range (release{revision: "x"}).labels() {
 		if config.Config.Labels[key] == "" || config.Config.Labels[key] != manifest.Annotations[key] {
 			t.Errorf("%s: %s is %q as a label, %q as an annotation", platform, key, config.Config.Labels[key], manifest.Annotations[key])
@@ -189,9 +167,7 @@ func unpack(t *testing.T, image v1.Image) string {
 		t.Fatalf("%d layers: %v", len(layers), err)
 	}
 	content, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer content.Close()
 	archive := tar.NewReader(content)
 	header, err := archive.Next()
@@ -199,13 +175,9 @@ func unpack(t *testing.T, image v1.Image) string {
 		t.Fatalf("entry %+v, %v", header, err)
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "evictd"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = io.Copy(file, archive)
-	if err = errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, file.Close()))
 	if _, err = archive.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("more than one file: %v", err)
 	}

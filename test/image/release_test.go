@@ -142,8 +142,14 @@ func makeSays(t *testing.T, target string, variables ...string) string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(repository, path))
+	must(t, err)
+	return string(content)
+}
+
+// must ends the test where something failed.
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(content)
 }

@@ -117,9 +117,7 @@ func TestDifferencesInTheOrder(t *testing.T) {
 			}
 			namesAlone(t, state, d)
 			thresholds, err := state.Thresholds.kubelet()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := kubelet(t.Context(), state, thresholds, state.Pods)[0].Victim; got != test.kubelet {
 				t.Errorf("the kubelet takes %q, want %q", got, test.kubelet)
 			}
@@ -153,9 +151,7 @@ func TestFaultSplitFilesystemIsRankedAsByTheKubelet(t *testing.T) {
 			state := pressed(pods...)
 			state.Layout, state.Thresholds.Hard[signal.String()] = SplitFS, "50%"
 			report, err := Compare(t.Context(), state)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if len(report.Unexplained) > 0 || len(report.Named) > 0 {
 				t.Errorf("without a name: %q; named: %v", report.Unexplained, report.Named)
 			}
@@ -170,9 +166,7 @@ func TestFaultSplitFilesystemIsRankedAsByTheKubelet(t *testing.T) {
 func namesAlone(t *testing.T, state *State, d Difference) {
 	t.Helper()
 	report, err := Compare(t.Context(), state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, fault := range report.Unexplained {
 		t.Errorf("without a name: %s", fault)
 	}
@@ -184,9 +178,7 @@ func namesAlone(t *testing.T, state *State, d Difference) {
 func evictdsFirst(t *testing.T, state *State, signal pressure.Signal) string {
 	t.Helper()
 	n, err := newNode(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n.orderBy(signal, pressure.Kernel).Candidates[0].Pod.Name
 }
 
@@ -261,9 +253,7 @@ func TestDifferencesOfTheJudge(t *testing.T) {
 			state := pressed(using("only", 1))
 			test.change(state)
 			n, err := newNode(state)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			verdicts := n.judge(n.thresholds, nil)
 			acts := ""
 			if held := verdicts[len(verdicts)-1].Pressures; len(held) > 0 {
@@ -296,9 +286,7 @@ func untilKubelet(t *testing.T, state *State, want string) {
 	got := ""
 	for range 200 {
 		thresholds, err := state.Thresholds.kubelet()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cycles := kubelet(t.Context(), state, thresholds, state.Pods)
 		if got = cycles[len(cycles)-1].Reclaims; got == want {
 			return

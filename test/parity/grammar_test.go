@@ -274,9 +274,7 @@ func TestNamesAreInTheDocs(t *testing.T) {
 	}
 	for file, all := range names {
 		page, err := os.ReadFile("../../docs/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range all {
 			if !strings.Contains(string(page), "| `"+name+"` |") {
 				t.Errorf("docs/%s has no line for %s", file, name)
@@ -292,9 +290,7 @@ func TestAllocatableCopies(t *testing.T) {
 	hard := map[string]string{"memory.available": "100Mi", "nodefs.available": "10%"}
 	soft := map[string]string{"memory.available": "200Mi"}
 	thresholds, err := eviction.ParseThresholdConfig([]string{"pods"}, hard, soft, map[string]string{"memory.available": "30s"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	copies := 0
 	for i := range thresholds {
 		if thresholds[i].Signal == "allocatableMemory.available" {
@@ -305,9 +301,7 @@ func TestAllocatableCopies(t *testing.T) {
 		}
 	}
 	own, err := (&Thresholds{Hard: hard, Soft: soft, Grace: map[string]string{"memory.available": "30s"}}).evictd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if copies != 1 || len(thresholds) != len(own)+1 {
 		t.Errorf("the kubelet has %d thresholds with %d copies, evictd %d", len(thresholds), copies, len(own))
 	}

@@ -69,9 +69,7 @@ const fileCapacity = 107374182400
 func evictdReads(t *testing.T, path string) (lines []string, images pressure.Quantity, unread []string) {
 	t.Helper()
 	read, err := kubeletconfig.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range read.Thresholds {
 		one := &read.Thresholds[i]
 		lines = append(lines, fmt.Sprintf("%s<%d after %v", one.Signal, one.Quantity.Of(fileCapacity), one.Grace))
@@ -83,9 +81,7 @@ func evictdReads(t *testing.T, path string) (lines []string, images pressure.Qua
 func writeKubeletFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -110,9 +106,7 @@ func TestKubeletsFileMeansTheSame(t *testing.T) {
 			t.Parallel()
 			path := writeKubeletFile(t, kubeletHead+text)
 			want, images, err := kubeletReads(t, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, ourImages, unread := evictdReads(t, path)
 			available := pressure.Quantity{} // when the used share, rounded up, reaches the kubelet's
 			if images < 100 {
@@ -153,9 +147,7 @@ func TestKubeletsGrammarMeansTheSame(t *testing.T) {
 			"evictionSoft":            map[string]string{"memory.available": "50%", "pid.available": value},
 			"evictionSoftGracePeriod": map[string]string{"memory.available": "1m", "pid.available": "30s"},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		path := writeKubeletFile(t, string(text))
 		want, _, err := kubeletReads(t, path)
 		if err != nil {

@@ -62,9 +62,7 @@ func TestKubeletMemoryIsJudgedAndOrderedAsByTheKubelet(t *testing.T) {
 func noneDiffers(t *testing.T, seed uint64, states int, generate func(uint64) *State) *Result {
 	t.Helper()
 	result, err := Run(t.Context(), seed, states, generate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Logf("seed %d\n%s", seed, result)
 	if result.Failed > 0 {
 		text, err := result.Explain()
@@ -85,4 +83,12 @@ func onlyMemory(seed uint64) *State {
 	s.KubeletMemory, s.Readings = true, nil
 	s.Readings = g.readings(s)
 	return s
+}
+
+// must ends the test where something failed.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
