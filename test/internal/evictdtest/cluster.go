@@ -41,8 +41,14 @@ func Unlimited() *rest.Config { return shared.RESTConfig() }
 func Client(tb testing.TB, config *rest.Config) kubernetes.Interface {
 	tb.Helper()
 	client, err := kubernetes.NewForConfig(config)
+	must(tb, err)
+	return client
+}
+
+// must fails the test on an error.
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return client
 }

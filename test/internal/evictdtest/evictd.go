@@ -30,9 +30,7 @@ const (
 func Binary(tb testing.TB) string {
 	tb.Helper()
 	path, err := built()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return path
 }
 
@@ -84,17 +82,13 @@ type Evictd struct {
 func Start(tb testing.TB, o Options) *Evictd {
 	tb.Helper()
 	address, err := cluster.FreeAddress(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	e := &Evictd{t: tb}
 	command, err := o.Command(Binary(tb), tb.TempDir(), address)
 	if err == nil {
 		e.Process, err = Run(command, address)
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(e.Stop)
 	return e
 }

@@ -35,9 +35,7 @@ type Host struct {
 func NewHost(tb testing.TB) *Host {
 	tb.Helper()
 	h := EmptyHost(tb)
-	if err := h.fill(); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, h.fill())
 	return h
 }
 
@@ -74,9 +72,7 @@ func (h *Host) fill() error {
 // a file that changes while evictd runs have the same length, so that a read never returns a partial one.
 func (h *Host) Write(name, text string) {
 	h.t.Helper()
-	if err := h.write(name, text); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.write(name, text))
 }
 
 func (h *Host) write(name, text string) error {

@@ -28,9 +28,7 @@ type Link struct {
 func newLink(tb testing.TB) *Link {
 	tb.Helper()
 	address, err := cluster.FreeAddress(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	l := &Link{t: tb, Address: address}
 	l.changed = sync.NewCond(&l.mu)
 	l.Listen()
@@ -42,9 +40,7 @@ func (l *Link) Listen() {
 	l.t.Helper()
 	var config net.ListenConfig
 	listener, err := config.Listen(context.Background(), "tcp4", l.Address)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	l.set(func() { l.listener, l.refuses = listener, false })
 }
 

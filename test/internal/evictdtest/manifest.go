@@ -24,9 +24,7 @@ func Policies() []string {
 func ShippedPart(tb testing.TB, kinds []string) string {
 	tb.Helper()
 	text, err := os.ReadFile("../../deploy/daemonset.yaml")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	var part strings.Builder
 	kind := regexp.MustCompile(`(?m)^kind: (\w+)$`)
 	for document := range strings.SplitSeq(string(text), "\n---\n") {

@@ -59,20 +59,14 @@ func NewProxy(tb testing.TB) *Proxy {
 	tb.Helper()
 	config := rest.AnonymousClientConfig(shared.RESTConfig()) // a request brings its own credentials
 	transport, err := rest.TransportFor(config)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	target, err := url.Parse(config.Host)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	p := &Proxy{t: tb, dir: tb.TempDir(), Link: newLink(tb)}
-	if p.by, err = cluster.NewAuthority(p.dir); err != nil {
-		tb.Fatal(err)
-	}
-	if p.CA, err = os.ReadFile(filepath.Join(p.dir, "ca.crt")); err != nil {
-		tb.Fatal(err)
-	}
+	p.by, err = cluster.NewAuthority(p.dir)
+	must(tb, err)
+	p.CA, err = os.ReadFile(filepath.Join(p.dir, "ca.crt"))
+	must(tb, err)
 	p.Rotate()
 	behind := &httputil.ReverseProxy{
 		Transport:     transport,
@@ -137,13 +131,9 @@ func (p *Proxy) HoldWatches(hold bool) {
 // Rotate gives the proxy another serving certificate of the same authority.
 func (p *Proxy) Rotate() {
 	p.t.Helper()
-	if err := p.by.Issue("proxy", cluster.Identity{Hosts: []string{"127.0.0.1"}}); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.by.Issue("proxy", cluster.Identity{Hosts: []string{"127.0.0.1"}}))
 	pair, err := tls.LoadX509KeyPair(filepath.Join(p.dir, "proxy.crt"), filepath.Join(p.dir, "proxy.key"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	p.serving.Store(&pair)
 }
 

@@ -46,9 +46,7 @@ func AtOnce() metav1.DeleteOptions { return metav1.DeleteOptions{GracePeriodSeco
 // Must fails the test on an error.
 func (w *World) Must(err error) {
 	w.T.Helper()
-	if err != nil {
-		w.T.Fatal(err)
-	}
+	must(w.T, err)
 }
 
 // Until waits for a condition and fails the test when it is not met.
