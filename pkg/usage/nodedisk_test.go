@@ -56,9 +56,7 @@ func (h *fakeHost) file(path string) { kernelfiletest.Put(h, h.at(path), strings
 
 func (h *fakeHost) link(path, target string) {
 	h.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(h.at(path)), 0o755), os.Symlink(target, h.at(path))); err != nil {
-		h.Fatal(err)
-	}
+	must(h, os.MkdirAll(filepath.Dir(h.at(path)), 0o755), os.Symlink(target, h.at(path)))
 }
 
 // mounted adds a container's root to the node's mounts.
@@ -284,17 +282,14 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 	}
 	const volume = "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/"
 	gone, again, named, linked := held(volume+"gone"), held(volume+"too"), held(volume+"there (deleted)"), held(volume+"linked")
-	if err := errors.Join(os.Remove(gone.Name()), os.Remove(again.Name()),
-		os.Link(linked.Name(), h.at(volume+"other name")), os.Remove(linked.Name())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(gone.Name()), os.Remove(again.Name()),
+		os.Link(linked.Name(), h.at(volume+"other name")), os.Remove(linked.Name()))
 	memfd, err := unix.MemfdCreate("not on disk", unix.MFD_CLOEXEC)
 	must(t, err)
 	memory := os.NewFile(uintptr(memfd), "memory")
 	t.Cleanup(func() { _ = memory.Close() })
-	if _, err := memory.WriteString(strings.Repeat("x", kib32)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = memory.WriteString(strings.Repeat("x", kib32))
+	must(t, err)
 	process := holding(t, gone, again, named, linked, memory, gone)
 	h.opened(900, process)
 	h.opened(901, process) // two processes with the same files
