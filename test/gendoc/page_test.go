@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -8,26 +9,24 @@ import (
 	"github.com/evictd/evictd/internal/config"
 )
 
-const typesPath = "../../internal/config/types.go"
-
-func rendered(t *testing.T) string {
+// rendered returns the page, and the types that it is made from.
+func rendered(t *testing.T) (page string, structs map[string]structure) {
 	t.Helper()
-	source, err := os.ReadFile(typesPath)
-	if err != nil {
+	source, err := os.ReadFile("../../internal/config/types.go")
+	made, fault := render(source)
+	structs, unread := read(source)
+	if err = errors.Join(err, fault, unread); err != nil {
 		t.Fatal(err)
 	}
-	page, err := render(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(page)
+	return string(made), structs
 }
 
 // TestPageExamples: every example on the page that is a whole file is valid.
 func TestPageExamples(t *testing.T) {
 	t.Parallel()
+	page, _ := rendered(t)
 	files := 0
-	for i, part := range strings.Split(rendered(t), "```") {
+	for i, part := range strings.Split(page, "```") {
 		example, found := strings.CutPrefix(part, "yaml\n")
 		if i%2 == 0 || !found {
 			continue
@@ -46,15 +45,7 @@ func TestPageExamples(t *testing.T) {
 // users do not find.
 func TestPageHasEveryField(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile(typesPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	structs, err := read(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := rendered(t)
+	page, structs := rendered(t)
 	for name, s := range structs {
 		for _, f := range s.fields {
 			if f.about == "" || !strings.Contains(page, "| `"+f.name+"` | "+f.kind+" |") {
