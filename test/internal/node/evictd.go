@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/pages"
@@ -255,12 +255,6 @@ func (n *Node) Edit(ctx context.Context, text string) error {
 
 // UnitOf returns the unit that ends the names of a signal's metrics; not for memory.stall.
 func UnitOf(signal string) string {
-	switch {
-	case strings.HasSuffix(signal, ".inodesFree"):
-		return "inodes"
-	case signal == "pid.available":
-		return "tasks"
-	default:
-		return "bytes"
-	}
+	s, _ := pressure.ParseSignal(signal) // the tests name those above
+	return string(s.Unit())
 }
