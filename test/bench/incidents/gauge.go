@@ -13,9 +13,8 @@ const gaugeEvery = 10 * time.Millisecond
 
 // Line is what was seen of one line during a run.
 type Line struct {
-	// Name says whose line it is, Bytes where it is, of the figure that its owner reads.
-	Name  string `json:"name"`
-	Bytes int64  `json:"bytes"`
+	// Bytes is where it is, of the figure that its owner reads.
+	Bytes int64 `json:"bytes"`
 	// Below is for how many seconds the figure was below it in all, Depth how far at most, in
 	// bytes.
 	Below float64 `json:"below"`
@@ -53,14 +52,9 @@ const (
 
 func newGauge(l *lines, d *disk) *gauge {
 	return &gauge{
-		disk: d,
-		seen: [linesCount]Line{
-			{Name: "evictd's soft line", Bytes: l.Soft}, {Name: "evictd's hard line", Bytes: l.Hard}, {Name: "the kubelet's line", Bytes: l.Kubelet},
-		},
-		disks: [linesCount]Line{
-			hardLine:    {Name: "evictd's line of the disk", Bytes: d.hard},
-			kubeletLine: {Name: "the kubelet's line of the disk", Bytes: d.kubelet},
-		},
+		disk:  d,
+		seen:  [linesCount]Line{softLine: {Bytes: l.Soft}, hardLine: {Bytes: l.Hard}, kubeletLine: {Bytes: l.Kubelet}},
+		disks: [linesCount]Line{hardLine: {Bytes: d.hard}, kubeletLine: {Bytes: d.kubelet}},
 	}
 }
 
