@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -50,8 +49,7 @@ func describe(binary string, r release) (*spdx.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := sha256.Sum256(content)
-	sum := hex.EncodeToString(hash[:])
+	sum := fmt.Sprintf("%x", sha256.Sum256(content))
 	document := &spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT",
 		DocumentName:      "evictd " + r.version + " " + platform,
