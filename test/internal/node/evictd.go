@@ -69,10 +69,8 @@ type Decision struct {
 
 // Attempt is one request of a decision.
 type Attempt struct {
-	Pod     string `json:"pod"`
 	UID     string `json:"uid"`
 	Outcome string `json:"outcome"`
-	Message string `json:"message"`
 	Budget  string `json:"budget"`
 }
 
