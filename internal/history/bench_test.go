@@ -74,10 +74,10 @@ func BenchmarkCalmHour(b *testing.B) {
 			now := begin.Add(time.Duration(second) * time.Second)
 			w.take(entry{at: now, document: n.at(now, second%60 == 0)})
 			if w.due(now) {
-				w.endFrame()
+				end(w)
 			}
 		}
-		w.endFrame()
+		end(w)
 	}
 	files, err := directory{path: dir}.files()
 	if err != nil {

@@ -9,7 +9,6 @@
 package history
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -95,7 +94,7 @@ type State struct {
 func (s *State) Take(l *Line) (err error) {
 	switch d, last := (&status.Document{}), s.Node; {
 	case l.Node != nil:
-		s.Node, err = status.Read(bytes.NewReader(l.Node))
+		s.Node, err = status.ReadRecorded(l.Node)
 	case l.Change != nil && last != nil:
 		if err = json.Unmarshal(l.Change, d); err != nil { //nolint:musttag // of a request in doubt, which is not in it
 			return fmt.Errorf("reading a line of the record: %w", err)

@@ -134,12 +134,14 @@ func (w *Writer) write(ctx context.Context) {
 			if w.due(now) {
 				w.endFrame()
 			}
+			w.flush()
 		case <-ctx.Done():
 			for len(w.work) > 0 {
 				w.take(<-w.work)
 			}
 			w.short = false // there is no later
 			w.endFrame()
+			w.flush()
 			return
 		}
 	}
@@ -209,6 +211,7 @@ func (w *Writer) marshal(d *status.Document) []byte {
 func (w *Writer) addLost(at time.Time, lines int) {
 	if lines > 0 {
 		w.add(&Line{Time: at, Lost: lines})
+		w.open.lines += lines // where it is dropped too
 	}
 }
 
@@ -224,29 +227,34 @@ func (w *Writer) add(l *Line) {
 	w.open.lines++
 }
 
-// due reports whether the frame should end, or others wait for a disk that is short no longer.
+// due reports whether the frame should end.
 func (w *Writer) due(now time.Time) bool {
 	age := now.Sub(w.open.since)
-	return len(w.kept) > 0 && !w.short || w.open.lines > 0 && (w.hurry || age >= frameTime || w.met && age >= shortFrame)
+	return w.open.lines > 0 && (w.hurry || age >= frameTime || w.met && age >= shortFrame)
 }
 
-// endFrame ends the frame and writes what waits for the disk. While that disk is short, frames wait in memory.
+// endFrame ends the frame, which waits for the disk then.
 func (w *Writer) endFrame() {
-	if w.open.lines > 0 {
-		if err := w.encoder.Close(); err != nil {
-			w.options.Failed(err)
-		}
-		w.open.text = bytes.Clone(w.text.Bytes())
-		w.kept, w.open = append(w.kept, w.open), frame{}
+	if w.open.lines == 0 {
+		return
 	}
+	if err := w.encoder.Close(); err != nil {
+		w.options.Failed(err)
+	}
+	w.open.text = bytes.Clone(w.text.Bytes())
+	if w.kept, w.open = append(w.kept, w.open), (frame{}); len(w.kept) > mostKept {
+		w.dropped.Add(int64(w.kept[0].lines))
+		w.kept = w.kept[1:]
+	}
+}
+
+// flush writes what waits for the disk, unless that is short.
+func (w *Writer) flush() {
 	for len(w.kept) > 0 && !w.short {
 		if err := w.dir.append(w.kept[0].since, w.kept[0].text); err != nil {
 			w.options.Failed(err)
-			break
+			return
 		}
 		w.kept = w.kept[1:]
-	}
-	for ; len(w.kept) > mostKept; w.kept = w.kept[1:] {
-		w.dropped.Add(int64(w.kept[0].lines))
 	}
 }

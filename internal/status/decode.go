@@ -21,15 +21,25 @@ func Read(r io.Reader) (*Document, error) {
 	data, err := io.ReadAll(r)
 	if err == nil {
 		var d *Document
-		if d, err = decode(data); err == nil {
+		if d, err = decode(data, true); err == nil {
 			return d, nil
 		}
 	}
 	return nil, fmt.Errorf("reading the document: %s; name a file that this version's evictd rank --save wrote, or correct it", wording.OneLine(err.Error()))
 }
 
-// decode reads a document. Own checks add to the library what docs/adr/0017 lists.
-func decode(data []byte) (*Document, error) {
+// ReadRecorded reads a document that an evictd wrote, this one or one before: a field that only one of them knows is at its
+// zero value, which a record of before an update has to be read by.
+func ReadRecorded(text []byte) (*Document, error) {
+	d, err := decode(text, false)
+	if err != nil {
+		return nil, fmt.Errorf("reading a document of the record: %w", err)
+	}
+	return d, nil
+}
+
+// decode reads a document; exact refuses what this version would not write. Own checks add to the library what docs/adr/0017 lists.
+func decode(data []byte, exact bool) (*Document, error) {
 	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF"))) // an editor's byte order mark
 	var parts struct {
 		Document
@@ -43,13 +53,16 @@ func decode(data []byte) (*Document, error) {
 		return nil, fmt.Errorf("it is %q of %q, made by evictd %q, and must be %s of %s", d.Kind, d.APIVersion, d.EvictdVersion, Kind, APIVersion)
 	case err != nil:
 		return nil, err
-	case len(strict) > 0:
+	case len(strict) > 0 && exact:
 		return nil, strict[0] // with its path
 	}
 	var compact bytes.Buffer // a tab between two values is JSON and no YAML
 	_ = json.Compact(&compact, parts.Configuration)
 	if d.Configuration, err = config.Parse(compact.Bytes()); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	if !exact {
+		return d, nil
 	}
 	return d, d.checkWhole(text)
 }
