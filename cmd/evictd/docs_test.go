@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,30 +17,6 @@ import (
 func readDoc(t *testing.T, path string) string {
 	t.Helper()
 	return readFile(t, "../../"+path)
-}
-
-// `make help` prints exactly the targets that docs/development.md lists.
-func TestDevelopmentListsTheTargets(t *testing.T) {
-	t.Parallel()
-	page := readDoc(t, "docs/development.md")
-	printed := map[string]bool{}
-	for _, found := range regexp.MustCompile(`(?m)^([a-z0-9-]+):.*## `).FindAllStringSubmatch(readDoc(t, "Makefile"), -1) {
-		printed[found[1]] = true
-		if found[1] != "help" && !strings.Contains(page, "`make "+found[1]+"`") {
-			t.Errorf("docs/development.md lacks make %s", found[1])
-		}
-	}
-	if len(printed) < 10 {
-		t.Fatalf("only %d targets found in the Makefile: %v", len(printed), printed)
-	}
-	for _, row := range regexp.MustCompile("(?m)^\\| `make .*$").FindAllString(page, -1) {
-		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
-		for _, found := range regexp.MustCompile("`make ([a-z0-9-]+)`").FindAllStringSubmatch(cell, -1) {
-			if !printed[found[1]] {
-				t.Errorf("docs/development.md lists make %s, which make help does not print", found[1])
-			}
-		}
-	}
 }
 
 // The README's sample is what `evictd rank` prints for these pods.
