@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +51,9 @@ func TestTheOrderOfARun(t *testing.T) {
 			p.Candidates[1].Entry.Pod.LabelsHash = p.Candidates[0].Entry.Pod.LabelsHash
 			p.Candidates[0].Entry.Pod.Ready = false
 		}, "save a, intent a, evict a, save b, intent b, evict b, held b", ""},
+		{"an overloaded server: none", func(f *fake, _ *decide.Plan) {
+			f.answers = map[string]evict.Result{"a": {Outcome: evict.Throttled}}
+		}, "save a, intent a, evict a", ""},
 		{"a dry run is not in doubt", func(_ *fake, p *decide.Plan) { p.Decision.DryRun = true }, "intent a, evict a", ""},
 		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, "", "AwaitingNewerSample"},
 		{"in doubt, and its pod cannot be read", func(f *fake, p *decide.Plan) {
@@ -167,54 +169,5 @@ func TestACanceledPlanSendsNothingFurther(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Whatever the API server answers, one request at most is accepted, none follows one that is in
-// doubt, and each is recorded before it is sent.
-func TestPropertyOfAnyRun(t *testing.T) {
-	t.Parallel()
-	outcomes := []evict.Result{
-		{Outcome: evict.Evicted},
-		{Outcome: evict.Gone},
-		{Outcome: evict.Denied},
-		{Outcome: evict.Unconfirmed, Pending: true},
-		{Outcome: evict.Throttled},
-		{Outcome: evict.Throttled, PodAlone: true},
-		{Outcome: evict.Evacuating},
-		{Outcome: evict.BlockedByBudget, Budget: "web"},
-		{Outcome: evict.BlockedByBudget},
-		{Outcome: evict.BudgetPending, Budget: "job"},
-		{Outcome: evict.Misconfigured},
-	}
-	random := rand.New(rand.NewPCG(7, 7))
-	for range 300 {
-		f := &fake{answers: map[string]evict.Result{}}
-		p := decide.Plan{BypassPDB: random.IntN(2) == 0}
-		p.Decision.Pressure.Threshold.Hard = true
-		if random.IntN(2) == 0 {
-			f.budgets = map[string]evict.Budget{"web": {Name: "web", Desired: 1}, "job": {Name: "job", Desired: 2}}
-		}
-		for name := range strings.SplitSeq("abcdef", "") {
-			c := pod(name)
-			c.Entry.Pod.LabelsHash, c.Entry.Pod.Ready = hashOf(name[:random.IntN(2)]), random.IntN(3) > 0
-			if c.BlockedByPDB = random.IntN(4) == 0; c.BlockedByPDB {
-				c.PDB = "web"
-			}
-			f.answers[name] = outcomes[random.IntN(len(outcomes))]
-			p.Candidates = append(p.Candidates, c)
-		}
-		report, calls := carry(t.Context(), f, p), f.all()
-		for i, call := range calls {
-			what, name, _ := strings.Cut(call, " ")
-			if asked := what == "evict" || what == "delete"; asked && (calls[i-1] != "intent "+name || calls[i-2] != "save "+name) {
-				t.Fatalf("not kept and recorded before: %q", calls)
-			}
-		}
-		for i := range report.Attempts {
-			if result := report.Attempts[i].Result; i < len(report.Attempts)-1 && !result.TriesNext() {
-				t.Fatalf("a request follows %+v: %q", result, calls)
-			}
-		}
 	}
 }
