@@ -128,29 +128,6 @@ func TestLimitsForgetDryRuns(t *testing.T) {
 	}
 }
 
-// A refusal keeps its pod, and with a PDB the pods that the PDB has refused too; never a pod
-// that was not refused itself.
-func TestRefusalKeepsNoOtherPod(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(200) {
-		tracker, r, now := newTracker(), rand.New(rand.NewPCG(seed, 5)), at(0)
-		refused := map[string]bool{}
-		for range 1 + r.IntN(20) {
-			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
-			in := question{incident: "i-1"}
-			a := answer(somePod(r.IntN(8), r.IntN(2) == 0), someResult(r))
-			refused[a.Entry.Pod.UID] = true
-			tracker.Observe(in.reported(now, r.IntN(2) == 0, a), now)
-			for i := range 8 {
-				pod := somePod(i, true)
-				if why, waits := tracker.Pod(in.at(now), pod, false); waits && !refused[pod.UID] {
-					t.Fatalf("seed %d: %s was not refused and waits: %+v", seed, pod.UID, why)
-				}
-			}
-		}
-	}
-}
-
 // What was tried in one incident keeps a pod in that incident and for that signal alone, until
 // another plan ends in time, or no other candidate is left.
 func TestTriedPodsWaitInTheirPressure(t *testing.T) {
