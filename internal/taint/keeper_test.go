@@ -100,20 +100,6 @@ func (r *rig) gets(t *testing.T, taints []corev1.Taint) {
 	}
 }
 
-func TestNothingIsSentWhileNothingIsToBeChanged(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig()
-		r.wants(Wanted{}, 0)
-		r.wants(Wanted{Keep: true}, time.Hour)
-		r.Found(r.node(t))
-		r.wants(Wanted{}, time.Hour)
-		if sent := r.sent(); len(sent) != 0 {
-			t.Errorf("sent %v while calm", sent)
-		}
-	})
-}
-
 // A pressure has one key with two effects. That of another client with the third stays, as all others' do.
 func TestOthersTaintsStay(t *testing.T) {
 	t.Parallel()
