@@ -326,17 +326,6 @@ func TestBadDocuments(t *testing.T) {
 	}
 }
 
-// TestEveryCutIsNoticed: a file that was cut off anywhere is refused.
-func TestEveryCutIsNoticed(t *testing.T) {
-	t.Parallel()
-	whole := strings.TrimRight(written(t, full(t)), "\n")
-	for n := 0; n < len(whole); n += 7 {
-		if _, err := status.Read(strings.NewReader(whole[:n])); err == nil {
-			t.Errorf("cut off after %d of %d bytes it is taken for whole:\n%s", n, len(whole), whole[max(0, n-40):n])
-		}
-	}
-}
-
 // TestWhatADocumentHolds: of a pod with a text in every field that a pod can have, now and in a later Kubernetes, which is
 // the field's name with Value behind it, a document has these. A line that is new here needs one in docs/cli.md.
 func TestWhatADocumentHolds(t *testing.T) {
