@@ -10,37 +10,6 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// A victim ends with its pod, and a would-be one at its deadline too.
-func TestVictimsEnd(t *testing.T) {
-	t.Parallel()
-	mine, dry := own("a", 100), victim("a", 100)
-	dry.DryRun = true
-	for _, test := range []struct {
-		name   string
-		victim decide.Victim
-		after  time.Duration
-		there  func(uid string) bool
-		ended  bool
-	}{
-		{"a pod that is present", mine, time.Second, always, false},
-		{"a stuck pod", mine, time.Hour, always, false},
-		{"a pod that has gone", mine, 2 * time.Hour, never, true},
-		{"a dry run's, at its deadline", dry, 45 * time.Second, always, false},
-		{"a dry run's, after its deadline", dry, 46 * time.Second, always, true},
-		{"a dry run's whose pod has gone", dry, time.Second, never, true},
-	} {
-		tracker := on(&node{})
-		tracker.Accept(test.victim)
-		ended := endGone(tracker, at(test.after), test.there)
-		if len(ended) == 1 != test.ended || tracker.Terminates("a") == test.ended {
-			t.Errorf("%s: ended %v, want %v", test.name, ended, test.ended)
-		}
-		if last := tracker.lastEnd; last.Equal(at(test.after)) != (test.ended && !test.victim.DryRun) {
-			t.Errorf("%s: last end %v", test.name, last)
-		}
-	}
-}
-
 // A real victim takes the place of a would-be one, and keeps it, with the newest figures; with the end of the dry run
 // only would-be victims are forgotten.
 func TestVictimsOfADryRun(t *testing.T) {
