@@ -21,7 +21,6 @@ type fake struct {
 	looks    map[string]evict.Outcome // by the pod's name; Unconfirmed where it is missing
 	unread   error                    // why pods cannot be read; nil when they can
 	budgets  map[string]evict.Budget  // by name
-	hangs    time.Duration            // how long an answer takes
 	unlisted string                   // the pod that the watch does not list
 }
 
@@ -46,17 +45,10 @@ func (f *fake) all() []string {
 	return append([]string{}, f.calls...)
 }
 
-func (f *fake) Evict(ctx context.Context, r evict.Request) evict.Result {
+func (f *fake) Evict(_ context.Context, r evict.Request) evict.Result {
 	what := map[bool]string{false: "evict ", true: "delete "}[r.Delete]
 	f.call(what + r.Name)
 	sent := time.Now()
-	if f.hangs > 0 {
-		select {
-		case <-time.After(f.hangs):
-		case <-ctx.Done():
-			return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Withdrawn: true, Message: context.Cause(ctx).Error(), Sent: sent}
-		}
-	}
 	result := f.answers[r.Name]
 	switch {
 	case r.Delete:
