@@ -2,7 +2,6 @@ package taint
 
 import (
 	"testing"
-	"time"
 
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -24,42 +23,17 @@ func TestEachSignalHasOneTaint(t *testing.T) {
 	}
 }
 
-// A node wants a taint for each signal under pressure, and keeps what it has until it has been
-// watched for a transition period.
-func TestWantedByAVerdict(t *testing.T) {
+// A node wants a taint for each signal under pressure. What else follows from a verdict is in internal/sim.
+func TestEachSignalUnderPressureIsWanted(t *testing.T) {
 	t.Parallel()
-	const transition = 5 * time.Minute
-	for name, test := range map[string]struct {
-		under, held []pressure.Signal
-		watched     time.Duration
-		soft        bool
-		want        Wanted
-	}{
-		"calm and new":    {watched: transition - 1, want: Wanted{Keep: true, DryRun: true}},
-		"calm for long":   {watched: transition, soft: true, want: Wanted{DryRun: true}},
-		"two of a disk":   {under: []pressure.Signal{pressure.NodeFSAvailable, pressure.ImageFSInodesFree}, watched: time.Hour, want: Wanted{Pressures: Disk, DryRun: true}},
-		"memory and PIDs": {under: []pressure.Signal{pressure.MemoryStall, pressure.PIDAvailable}, want: Wanted{Pressures: Memory | PIDs, Keep: true, DryRun: true}},
-		"soft, in its grace period": {
-			under: []pressure.Signal{pressure.MemoryAvailable, pressure.PIDAvailable}, watched: time.Hour, soft: true,
-			want: Wanted{Pressures: (Memory | PIDs).Preferring(), DryRun: true},
-		},
-		"soft, and one of two holds": {
-			under: []pressure.Signal{pressure.NodeFSAvailable, pressure.ImageFSInodesFree}, held: []pressure.Signal{pressure.ImageFSInodesFree},
-			watched: time.Hour, soft: true, want: Wanted{Pressures: Disk | Disk.Preferring(), DryRun: true},
-		},
-	} {
-		verdict := &pressure.Verdict{}
-		for _, signal := range test.under {
-			verdict.Under[signal] = true
-		}
-		for _, signal := range test.held {
-			verdict.Held[signal] = true
-		}
-		if got := WantedBy(verdict, test.watched, transition, test.soft, true); got != test.want {
-			t.Errorf("%s: %+v, want %+v", name, got, test.want)
-		}
-		if test.want.DryRun = false; WantedBy(verdict, test.watched, transition, test.soft, false) != test.want {
-			t.Errorf("%s: not so without a dry run", name)
+	verdict := &pressure.Verdict{}
+	for _, signal := range []pressure.Signal{pressure.MemoryStall, pressure.NodeFSAvailable, pressure.ImageFSInodesFree, pressure.PIDAvailable} {
+		verdict.Under[signal], verdict.Held[signal] = true, signal != pressure.NodeFSAvailable
+	}
+	all := Memory | PIDs | Disk
+	for soft, want := range map[bool]Set{false: all, true: all | all.Preferring()} {
+		if got := WantedBy(verdict, 0, 0, soft, false); got != (Wanted{Pressures: want}) {
+			t.Errorf("soft %t: %+v, want %+v", soft, got, want)
 		}
 	}
 }
