@@ -236,7 +236,6 @@ func TestEventTexts(t *testing.T) {
 			show(fmt.Sprintf("%s, dry run %t", outcome, dryRun), d)
 		}
 	}
-	show("a victim that is evicted again", escalated(evict.Evicted))
 	show("a victim that is evicted again, and refused", escalated(evict.Denied))
 	show("a victim that would be evicted again", escalated(evict.WouldEvict))
 	show("a bare pod", changed(func(d *decide.Decision) {
@@ -246,10 +245,8 @@ func TestEventTexts(t *testing.T) {
 	for _, hold := range decide.Holds() {
 		show(string(hold), held(hold))
 	}
-	show("a disk that was filled elsewhere", filledElsewhere())
 	unknown := filledElsewhere()
 	delete(unknown.Breakdown, decide.PartDeleted)
-	show("memory that the host takes", takenByTheHost())
 	show("a disk whose deleted files are not known", unknown)
 	partly, nothing := filledElsewhere(), filledElsewhere()
 	partly.Breakdown = decide.Breakdown{decide.PartLayers: 10, decide.PartEmptyDirs: 30}
