@@ -86,7 +86,7 @@ type Options struct {
 	// Keep takes what the loop knows, each second, for the record. It does not wait; nil keeps nothing.
 	Keep func(*status.Document)
 	// Remembered is what was kept of the previous process. It is nil when nothing is known of the time before
-	// the start, and then the start is a careful one, see docs/adr/0009. The zero State says that there was
+	// the start, and then the start is a careful one. The zero State says that there was
 	// nothing to keep.
 	Remembered *State
 	// Held reads the details of a pod's cgroup, on the executor's goroutine; nil with an error when

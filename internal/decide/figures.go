@@ -23,7 +23,7 @@ const (
 	// RenewedWithin is how long after a threshold was met its source should have renewed every figure.
 	// The kubelet measures a pod's volumes again after one to two minutes (volumeStatsAggPeriod and the
 	// jitter of 1.0 in pkg/kubelet/server/stats, volume_stat_calculator.go), and the runtime its layers
-	// more often; and evictd must have requested a measurement since. See docs/adr/0019.
+	// more often; and evictd must have requested a measurement since.
 	RenewedWithin = 2*time.Minute + DiskEvery + DiskTimeout
 
 	// ReadingMaxAge is how old a pod's last reading may be when it replaces one that failed, and
@@ -125,7 +125,7 @@ func stalledWithinOwnLimits(s *Situation, _ *Decision) (Hold, string) {
 }
 
 // awaitNewer holds a decision by figures of a disk that are from before the pressure, and so do not show what
-// brought it about (docs/adr/0019), while newer ones may come, unless the disk would be full before a victim
+// brought it about, while newer ones may come, unless the disk would be full before a victim
 // could help.
 func (u *Uses) awaitNewer(p *pressure.Pressure, d *Decision) (Hold, string) {
 	text := fmt.Sprintf("the figures of %d pods are from before the pressure: %s", len(u.Outdated), wording.Few(u.Outdated))

@@ -1,6 +1,6 @@
 // Package execute carries a plan out: only this package sends eviction requests. It works by the
 // plan that it is given and returns one report of facts; it neither reads nor writes what the agent
-// remembers. See docs/adr/0025-a-plan-is-carried-out-beside-the-loop.md.
+// remembers. The loop samples on meanwhile: one that waits would miss a recovery or a hard threshold.
 package execute
 
 import (

@@ -9,8 +9,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// A victim is in flight until half of what it held shows in the signal, or its time is over: see
-// docs/adr/0009-await-the-space-of-disk-victims.md.
+// A victim is in flight until half of what it held shows in the signal, or its time is over: no other
+// event forgets it. The kubelet removes dead containers, and with them layers and logs, once a minute (ContainerGCPeriod).
 
 // Observe takes a sample: it forgets what has come back and what has had its time. While an incident
 // is open, the victims of the kubelet that have ended are followed too.

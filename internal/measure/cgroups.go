@@ -12,8 +12,8 @@ import (
 )
 
 // amountOf measures a pod for a signal, in the signal's unit. The ranking, what an end should free
-// and what is booked all use it, so that none of them counts what the signal does not:
-// docs/adr/0002. Stalls are not measured for each pod, but as memory.available.
+// and what is booked all use it, so that none of them counts what the signal does not.
+// Stalls are not measured for each pod, but as memory.available.
 func amountOf(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) (amount int64, known bool) {
 	switch {
 	case signal.Kind() == pressure.PIDKind:

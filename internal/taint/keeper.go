@@ -3,8 +3,9 @@
 //
 // The taints of the kubelet and of other clients are never touched: a write names the version of
 // the node that was read, and a node that has changed meanwhile is read again. Nothing is sent
-// while nothing is to be changed. A taint of a process that was killed is found at the start. See
-// docs/adr/0027-a-missing-taint-stops-no-eviction.md.
+// while nothing is to be changed. A taint of a process that was killed is found at the start,
+// and stays for the transition period. No eviction depends on a taint: without the right to set it, evictd would wait
+// until the pressure is hard.
 package taint
 
 import (
