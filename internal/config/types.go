@@ -59,25 +59,24 @@ type EvictdConfiguration struct {
 	// Duration: how long a signal stays reported as under pressure after its last threshold was met.
 	// Unset and `0s` mean 5m, as in the kubelet's file.
 	EvictionPressureTransitionPeriod metav1.Duration `json:"evictionPressureTransitionPeriod"`
-	// Seconds. A soft eviction gives the pod the smaller of this and the pod's own grace period; never
-	// more. Unset and 0 mean the pod's own.
+	// Seconds. A soft eviction gives the pod the smaller of this and the pod's own grace period. Unset
+	// and 0 mean the pod's own.
 	EvictionMaxPodGracePeriod int32 `json:"evictionMaxPodGracePeriod"`
-	// Seconds. A hard eviction gives the pod the smaller of this and the pod's own grace period; never
-	// more. Unset and 0 mean the pod's own. A field of evictd; the kubelet always gives one second.
+	// Seconds. A hard eviction gives the pod the smaller of this and the pod's own grace period. Unset
+	// and 0 mean the pod's own. The kubelet always gives one second.
 	EvictionHardPodGracePeriod int32 `json:"evictionHardPodGracePeriod"`
-	// Seconds. Under hard pressure, a victim of evictd that should have ended by now, or has taken 75
-	// s, is evicted again with the smallest of this, evictionHardPodGracePeriod and what it has. The
-	// API server counts the shorter grace period from the first request, so that a pod which has had
-	// that long is killed at once. 0 asks no victim again. Unset means 60. A field of evictd.
+	// Seconds. Under hard pressure, a victim of evictd that should have ended by now, or has taken 75 s,
+	// is evicted again with the smallest of this, evictionHardPodGracePeriod and what it has. The API
+	// server counts the shorter grace period from the first request, so that a pod which has had that
+	// long is killed at once. 0 asks no victim again. Unset means 60.
 	EvictionOverdueGracePeriod int32 `json:"evictionOverdueGracePeriod"`
 	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which counts reclaimable
-	// page cache as available; `workingSet` is the kubelet's definition since Kubernetes 1.37,
-	// MemTotal minus the working set of the root cgroup and minus huge pages. The same for
-	// allocatableMemory.available, of the limit of the pods' cgroup. A field of evictd. Unset means
-	// `kernel`.
+	// page cache as available; `workingSet` is the kubelet's definition since Kubernetes 1.37, MemTotal
+	// minus the working set of the root cgroup and minus huge pages. The same for
+	// allocatableMemory.available, of the limit of the pods' cgroup. Unset means `kernel`.
 	MemoryAvailable pressure.MemoryDefinition `json:"memoryAvailable"`
 	// A hard threshold on the time that tasks wait for lack of memory (PSI), the signal memory.stall.
-	// A field of evictd. Unset means off.
+	// Unset means off.
 	MemoryStall *MemoryStall `json:"memoryStall,omitempty"`
 	// How often evictd samples the node.
 	Sampling Sampling `json:"sampling"`
@@ -91,8 +90,7 @@ type EvictdConfiguration struct {
 	// of priority 2000000000 and above, evictd itself, and pods that are terminating or finished.
 	Protect Protect `json:"protect"`
 	// A tree of priority queues, in YuniKorn's terms. Unset and `[]` mean none: all pods in one order.
-	// A pod belongs to the deepest queue that matches it; a pod that no queue matches belongs to the
-	// root.
+	// [Ranking](ranking.md#queues) says what they do.
 	Queues []Queue `json:"queues,omitempty"`
 	// How many pods may be evicted per minute and hour, whatever the pressure.
 	Limits Limits `json:"limits"`
@@ -100,9 +98,9 @@ type EvictdConfiguration struct {
 	// `evictd.dev/memory-pressure`, `disk-pressure` or `pid-pressure`. `hard`: with the effect NoSchedule
 	// while a threshold is met, also while the grace period of a soft one runs. `soft`: with
 	// PreferNoSchedule for that time, and with NoSchedule too once a threshold has been met for its grace
-	// period. NoSchedule is set before the first eviction, which waits at most a second for it and does
-	// not depend on it. Needs the right to patch nodes: deploy/overlays/taint. `true` is read as `hard`,
-	// `false` as `off`. Unset means `off`.
+	// period. The first eviction waits at most a second for NoSchedule, and does not depend on it. Needs
+	// the right to patch nodes: deploy/overlays/taint. `true` is read as `hard`, `false` as `off`. Unset
+	// means `off`.
 	TaintNode TaintNode `json:"taintNode"`
 	// How evictd handles disk pressure and measures the pods' disk use.
 	Disk Disk `json:"disk"`
@@ -151,8 +149,7 @@ type Protect struct {
 	// is set replaces it, and `[]` protects no namespace.
 	Namespaces []string `json:"namespaces"`
 	// Protects the pods whose labels match. Unset and `{}` select no pod, although an empty selector
-	// matches every pod elsewhere in Kubernetes: protecting all of them would switch evictd off
-	// without notice.
+	// matches every pod elsewhere in Kubernetes.
 	PodSelector metav1.LabelSelector `json:"podSelector"`
 	// What the annotations mean by which a pod asks not to be disrupted: `karpenter.sh/do-not-disrupt` with
 	// `true`, or with a duration (`2h30m`) that counts from the pod's start and after which it ends;
@@ -196,8 +193,7 @@ type Queue struct {
 	Queues []Queue `json:"queues,omitempty"`
 }
 
-// Limits bounds how many pods evictd evicts per minute and hour. Each node has its own limits;
-// there is no common limit of all nodes.
+// Limits bounds how many pods evictd evicts per minute and hour. Each node has its own limits.
 type Limits struct {
 	// Evictions in any 60 seconds, at least 1. Unset means 6.
 	EvictionsPerMinute int32 `json:"evictionsPerMinute"`
