@@ -14,9 +14,12 @@ import (
 )
 
 const (
-	// queued is how many lines of the log wait at most, and queuedDocuments how many documents, each of about 100 KiB
+	// queued is how many lines of the log wait at most, and queuedDocuments how many documents, each of up to 70 KiB
 	// on a node of 110 pods.
-	queued, queuedDocuments = 512, 16
+	queued, queuedDocuments = 512, 64
+	// takeEvery is how often what waits is taken, together, as a wake-up costs more than a line; after a line of the log it
+	// is soon.
+	takeEvery, soon = 10 * time.Second, time.Second
 	// frameTime ends a frame, and shortFrame while a threshold is met, or a line of the log within a second: what a
 	// process that is killed loses at most.
 	frameTime, shortFrame = 10 * time.Minute, time.Minute
@@ -46,6 +49,7 @@ type Writer struct {
 	dir     directory
 	device  uint64 // of its filesystem
 	work    chan entry
+	logged  chan struct{} // holds one value once a line of the log waits
 	dropped atomic.Int64
 
 	// Of Run's goroutine alone:
@@ -78,7 +82,7 @@ type entry struct {
 func NewWriter(dir string, options Options) (*Writer, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(window),
 		zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(1))
-	w := &Writer{options: options, dir: directory{dir, options.MaxSize}, work: make(chan entry, queued), encoder: encoder}
+	w := &Writer{options: options, dir: directory{dir, options.MaxSize}, work: make(chan entry, queued), logged: make(chan struct{}, 1), encoder: encoder}
 	if err == nil {
 		w.device, err = w.dir.make()
 	}
@@ -97,6 +101,10 @@ func (w *Writer) Document(d *status.Document) {
 // Write takes a line of the log. It is an [io.Writer] for a logger, and never fails.
 func (w *Writer) Write(line []byte) (int, error) {
 	w.put(entry{at: w.options.Now().UTC(), text: bytes.Clone(bytes.TrimSpace(line))}) // it is the logger's
+	select {
+	case w.logged <- struct{}{}:
+	default:
+	}
 	return len(line), nil
 }
 
@@ -122,28 +130,32 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// write takes what is queued, and ends frames once a second.
+// write takes what waits from time to time, and writes it.
 func (w *Writer) write(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(takeEvery)
 	defer tick.Stop()
-	for {
+	var after <-chan time.Time // a line of the log
+	for ended := false; !ended; {
+		now := time.Time{}
 		select {
-		case e := <-w.work:
-			w.take(e)
-		case now := <-tick.C:
-			if w.due(now) {
-				w.endFrame()
+		case <-w.logged:
+			if after == nil {
+				after = time.NewTimer(soon).C
 			}
-			w.flush()
+			continue
+		case now = <-after:
+			after = nil
+		case now = <-tick.C:
 		case <-ctx.Done():
-			for len(w.work) > 0 {
-				w.take(<-w.work)
-			}
-			w.short = false // there is no later
-			w.endFrame()
-			w.flush()
-			return
+			ended = true
 		}
+		for len(w.work) > 0 {
+			w.take(<-w.work)
+		}
+		if w.short = w.short && !ended; ended || w.due(now) { // then there is no later
+			w.endFrame()
+		}
+		w.flush()
 	}
 }
 
