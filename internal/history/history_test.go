@@ -48,20 +48,20 @@ func TestRecordSaysWhatTheNodeWasLike(t *testing.T) {
 	dir := t.TempDir()
 	n, w := newCalmNode(5), newTestWriter(t, dir, 1<<30)
 	want := map[time.Time]*status.Document{}
-	for second := range 7200 {
+	for second := range 4200 {
 		now := begin().Add(time.Duration(second) * time.Second)
 		switch second {
 		case 100:
 			n.pods = append(n.pods, newCalmNode(6).pods[5])
-		case 4000:
+		case 3300:
 			n.pods = slices.Delete(n.pods, 1, 2)
 		}
-		met := second > 3000 && second < 4500
+		met := second > 3000 && second < 3900
 		d := n.at(now, met || second%60 == 0)
 		if met {
 			d.Signals[0].Thresholds[0].Since = now
 		}
-		if d.Pods != nil && second%60 == 0 || met && second%97 == 0 {
+		if second%300 == 0 || met && second%97 == 0 {
 			want[now] = d
 		}
 		w.take(entry{at: now, document: d})

@@ -124,7 +124,7 @@ const (
 
 // measure runs evictd for one case and returns its row.
 func (b *bench) measure(ctx context.Context, each *one, host *evictdtest.Host, group string) (row []string, err error) {
-	agent, err := b.start(ctx, 0, host, each.settings, "--kubepods-cgroup="+group)
+	agent, err := b.start(0, host, each.settings, "--kubepods-cgroup="+group)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (b *bench) startAll(ctx context.Context, host *evictdtest.Host) ([]*evictdt
 	// requests do not depend on it.
 	const settings = evictdtest.Thresholds + "sampling: {minInterval: 10s, maxInterval: 10s}\n"
 	for i := range b.agents {
-		agent, err := b.start(ctx, i, host, settings)
+		agent, err := b.start(i, host, settings)
 		if err != nil {
 			return running, err
 		}
