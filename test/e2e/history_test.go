@@ -47,10 +47,22 @@ func (s *scene) recorded(w *worker, ended func(*history.Incident) []string) {
 	s.must(os.WriteFile(path, []byte(exported), 0o600))
 	here, err := exec.CommandContext(s.Context(), live.Files.Binary, "incidents", "show", id, "--record="+path).Output()
 	s.must(err)
-	begin := func(story string) string { return strings.Join(strings.Split(story, "\n")[:8], "\n") } // later lines may follow meanwhile
-	if begin(string(here)) != begin(story) {
-		s.Errorf("the export tells\n%s\nand evictd told\n%s", here, story)
+	// What is told grows meanwhile: the totals of an open incident, and rows.
+	for row := range strings.Lines(s.told(story)) {
+		if !strings.Contains(s.told(string(here)), row) {
+			s.Errorf("evictd told\n%s\nand the export tells\n%s\nwithout %q", story, here, row)
+		}
 	}
+}
+
+// told returns the rows of a story, behind what sums it up and what grew before, and up to the hints.
+func (s *scene) told(story string) string {
+	s.Helper()
+	parts := strings.Split(strings.TrimRight(story, "\n"), "\n\n")
+	if len(parts) < 3 {
+		s.Fatalf("the story has no rows:\n%s", story)
+	}
+	return parts[len(parts)-2] + "\n"
 }
 
 func evicted(i *history.Incident) []string { return i.Evicted }
