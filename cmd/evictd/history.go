@@ -17,8 +17,13 @@ type recordFlags struct{ path, since string }
 
 // add adds the flags.
 func (f *recordFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.path, "record", "", "the `directory` of the record, or a file of evictd record export")
+	addRecord(cmd, &f.path, "")
 	cmd.Flags().StringVar(&f.since, "since", "24h", "from when on: a `time` such as 2h ago, or 2026-11-25T03:00:00Z")
+}
+
+// addRecord adds the flag of the record.
+func addRecord(cmd *cobra.Command, path *string, with string) {
+	cmd.Flags().StringVar(path, "record", "", with+"the `directory` of the record, or a file of evictd record export")
 }
 
 // open opens the record, for what is not older than the time that is returned.
@@ -108,7 +113,7 @@ func newShowCommand() *cobra.Command {
 		return readRecord(cmd, r, func() error { return r.Show(cmd.OutOrStdout(), args[0]) })
 	})
 	cmd.Args = cobra.ExactArgs(1)
-	cmd.Flags().StringVar(&path, "record", "", "the `directory` of the record, or a file of evictd record export")
+	addRecord(cmd, &path, "")
 	return cmd
 }
 

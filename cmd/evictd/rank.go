@@ -40,7 +40,7 @@ func newRankCommand() *cobra.Command {
 	f.StringVar(&flags.save, "save", "", "write evictd's document to a new `file`; - writes it to stdout instead of the ranking")
 	f.StringVar(&flags.snapshot, "snapshot", "", "rank a saved document, without a cluster; - reads it from stdin")
 	f.StringVar(&flags.at, "at", "", "rank as the record says that the node was at a `time`: so long ago, such as 90m, or 2026-11-25T03:00:00Z")
-	f.StringVar(&flags.record, "record", "", "with --at, the `directory` of the record, or a file of evictd record export")
+	addRecord(cmd, &flags.record, "with --at, ")
 	f.StringVar(&flags.config, "config", "", "with --snapshot or --at, rank by this configuration `file`")
 	f.Lookup("config").Changed = true // not by $EVICTD_CONFIG, which is the agent's: a document has its own
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "debug-bind-address")

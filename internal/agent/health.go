@@ -32,8 +32,8 @@ func (p *progress) get() (at time.Time, reading error) {
 	return p.at, p.reading
 }
 
-// ticked notes a tick that began at that time, with what it read. A stale sample tells nothing new. It
-// allocates nothing.
+// ticked notes a tick that began at that time, with what it read, and keeps it for the record. A stale sample tells
+// nothing new.
 func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pressure.Verdict) {
 	var reading error
 	if verdict.Stale {
@@ -49,6 +49,7 @@ func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pres
 		a.documents.verdict = *verdict
 	}
 	a.options.Recorder.Tick(started, time.Since(started))
+	a.keep(started)
 }
 
 // Alive returns an error when the loop has made no progress for [StalledAfter]. It may be called on any

@@ -35,7 +35,6 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.keepChanged()
 	a.measurer.WarmUp(sample.Time)
 	a.ticked(started, sample, verdict)
-	a.keep(started)
 	return next
 }
 

@@ -39,9 +39,6 @@ func (d directory) make() (device uint64, err error) {
 
 // append adds frames to the file of an hour, or nothing at all: what a full disk took of them is cut off again.
 func (d directory) append(at time.Time, frames []byte) error {
-	if len(frames) == 0 {
-		return nil
-	}
 	file, err := os.OpenFile(filepath.Join(d.path, at.UTC().Format(hour)+suffix), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) //nolint:gosec // an hour
 	if err != nil {
 		return fmt.Errorf("opening a file of the record: %w", err)
@@ -104,7 +101,7 @@ func open(path string) ([]file, error) {
 	case !info.IsDir() && info.Size() == 0:
 		return nil, fmt.Errorf("%s is empty, and no record; name a file of evictd record export", path)
 	case !info.IsDir():
-		return []file{{path: path, size: info.Size()}}, nil
+		return []file{{path: path}}, nil
 	}
 	files, err := directory{path: path}.files()
 	if err == nil && len(files) == 0 {

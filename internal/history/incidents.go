@@ -35,9 +35,6 @@ type Incident struct {
 	uids []string // of the victims
 }
 
-// Others returns how many pods were ended by others than evictd: the kubelet and the kernel.
-func (i *Incident) Others() int { return len(i.Kubelet) + len(i.Killed) }
-
 // How says in a few words how it ended.
 func (i *Incident) How() string {
 	switch {
@@ -45,7 +42,7 @@ func (i *Incident) How() string {
 		return "open"
 	case len(i.Evicted) > 0:
 		return "after evictions"
-	case i.Others() > 0:
+	case len(i.Kubelet)+len(i.Killed) > 0:
 		return "by others"
 	default:
 		return "by itself"
@@ -63,7 +60,6 @@ type logged struct {
 	Available int64           `json:"available"`
 	Lowest    *int64          `json:"lowest"`
 	// Of a decision:
-	Verb     string    `json:"verb"`
 	Hold     string    `json:"hold"`
 	Detail   string    `json:"detail"`
 	Deficit  int64     `json:"deficit"`
@@ -88,8 +84,6 @@ type pod struct {
 	Owner   string `json:"owner"`
 	Usage   int64  `json:"usage"`
 	Request int64  `json:"request"`
-	Over    int64  `json:"over"`
-	Rank    int    `json:"rank"`
 }
 
 // attempt is a request of a decision.

@@ -4,8 +4,8 @@
 // the node, as /debug/status has it, and each line after it says what has changed, or is a line of the log: a
 // frame that is cut or flipped is lost alone. docs/cli.md lists the fields.
 //
-// Writing holds nobody up: lines wait in a queue that drops and counts. The record decides nothing, and evictd
-// never reads its own.
+// Writing never waits: lines go through a queue that drops and counts. The record decides nothing, and evictd never
+// reads its own.
 package history
 
 import (

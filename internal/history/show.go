@@ -52,21 +52,18 @@ func (i *Incident) below() string {
 	return time.Duration(i.BelowSeconds * float64(time.Second)).Round(time.Second / 10).String()
 }
 
-// story is what is told of one incident.
+// story is an incident as [Record.Show] tells it. Amounts are in the signal's unit.
 type story struct {
 	of     *Incident
 	state  State
 	rows   [][]string
-	first  map[string]use       // of each pod, ten minutes before
-	growth []string             // the pods that grew most until it began, a cell each
-	most   map[string]use       // the highest of each pod
-	ended  map[string]pod       // the pods that were ended, by what ended them
-	began  bool                 // the growth is known
-	older  map[string]time.Time // when a pod was first seen
+	first  map[string]int64 // what each pod used ten minutes before
+	growth []string         // the pods that grew most until it began, a cell each
+	most   map[string]int64 // what each pod used at most
+	ended  map[string]pod   // the pods that evictd, the kubelet or the kernel ended, by namespace/name
+	began  bool             // the growth is known
+	seen   map[string]bool  // the UIDs of all pods so far
 }
-
-// use is what a pod uses of the signal, with its request.
-type use struct{ used, request int64 }
 
 // Show tells the story of an incident, for people. An error says that the record does not have it.
 func (r *Record) Show(w io.Writer, id string) error {
@@ -79,7 +76,7 @@ func (r *Record) Show(w io.Writer, id string) error {
 	if at < 0 {
 		return fmt.Errorf("the record has no incident %q; evictd incidents lists those that it has", id)
 	}
-	s := &story{of: all[at], first: map[string]use{}, most: map[string]use{}, ended: map[string]pod{}, older: map[string]time.Time{}}
+	s := &story{of: all[at], first: map[string]int64{}, most: map[string]int64{}, ended: map[string]pod{}, seen: map[string]bool{}}
 	from, until := s.of.Began.Add(-before), s.of.Ended.Add(after)
 	err = r.Each(from, func(l *Line) error {
 		switch {
@@ -121,22 +118,17 @@ func (s *story) take(l *Line) error {
 // pods follows what the pods use, and which come.
 func (s *story) pods(at time.Time, known bool) {
 	for _, pod := range s.state.Node.Facts(s.of.Signal) {
-		if _, seen := s.older[pod.UID]; !seen {
-			s.older[pod.UID] = at
-			if known && s.began && s.lost(pod.Owner) {
-				s.say(at, "%s of %s comes back", pod.Key(), pod.Owner)
-			}
+		if known && s.began && !s.seen[pod.UID] && s.lost(pod.Owner) {
+			s.say(at, "%s of %s comes back", pod.Key(), pod.Owner)
 		}
+		s.seen[pod.UID] = true
 		if !pod.Sampled {
 			continue
 		}
-		is := use{pod.Usage, pod.Request}
-		if _, seen := s.first[pod.Key()]; !seen {
-			s.first[pod.Key()] = is
+		if _, known := s.first[pod.Key()]; !known {
+			s.first[pod.Key()] = pod.Usage
 		}
-		if is.used >= s.most[pod.Key()].used {
-			s.most[pod.Key()] = is
-		}
+		s.most[pod.Key()] = max(s.most[pod.Key()], pod.Usage)
 	}
 }
 
@@ -151,7 +143,7 @@ func (s *story) grew() (cells []string) {
 		return nil
 	}
 	pods := s.state.Node.Facts(s.of.Signal)
-	growth := func(p rank.Pod) int64 { return p.Usage - s.first[p.Key()].used }
+	growth := func(p rank.Pod) int64 { return p.Usage - s.first[p.Key()] }
 	slices.SortFunc(pods, func(a, b rank.Pod) int { return cmp.Compare(growth(b), growth(a)) })
 	for _, p := range pods[:min(grown, len(pods))] {
 		if p.Sampled && growth(p) > 0 {
@@ -271,7 +263,7 @@ func (s *story) write(w io.Writer) error {
 		node = " of " + s.state.Node.NodeName + ", evictd " + s.state.Node.EvictdVersion
 	}
 	rows := [][]string{
-		{fmt.Sprintf("%s%s", i.ID, node)},
+		{i.ID + node},
 		{fmt.Sprintf("%s was below a line for %s, at %s at the lowest. Ended: %s. Pods evicted by evictd: %d, by the kubelet: %d; OOM kills: %d.",
 			signal, i.below(), i.lowest(), i.How(), len(i.Evicted), len(i.Kubelet), len(i.Killed))},
 		nil,
@@ -292,8 +284,8 @@ func (s *story) write(w io.Writer) error {
 
 // hint says to a pod's owner what would have kept it.
 func (s *story) hint(key string, signal pressure.Signal) string {
-	e, most := s.ended[key], s.most[key]
-	of, used := "", max(most.used, e.Usage)
+	e, of := s.ended[key], ""
+	used := max(s.most[key], e.Usage)
 	if e.Owner != "" {
 		of = " of " + e.Owner
 	}

@@ -169,24 +169,23 @@ func (w *Writer) take(e entry) {
 		w.addNode(e.at)
 	}
 	w.addLost(e.at, int(w.dropped.Swap(0)))
-	d := e.document
-	switch {
-	case d == nil:
+	d, known := e.document, w.node != nil
+	if d == nil {
 		w.add(&Line{Time: e.at, Log: e.text})
 		w.hurry = true
 		return
-	case w.node != nil:
+	}
+	if d.Pods != nil {
+		w.node = d
+	}
+	if known {
 		l := &Line{Time: e.at}
 		var said status.Document
 		said, l.Gone, w.pods = change(w.pods, d)
 		l.Change = w.marshal(&said)
 		w.add(l)
-	case d.Pods != nil:
-		w.node = d
+	} else {
 		w.addNode(e.at)
-	}
-	if d.Pods != nil {
-		w.node = d
 	}
 	w.met, w.short = w.states(d)
 }

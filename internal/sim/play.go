@@ -351,8 +351,8 @@ func (p *play) gone(l *life, now time.Time) {
 	}
 }
 
-// ended counts a pod that something ends, or a container of it; once for a pod that is ended already. For a disk nobody
-// is innocent: the request is one of memory.
+// ended counts a pod that something ends, or a container of it; once for a pod that is ended already. While a
+// disk is short no pod is innocent: requests are of memory.
 func (p *play) ended(l *life, by string) {
 	if l.by != "" {
 		return

@@ -24,7 +24,7 @@ type Scenario struct {
 	API []APIFault `json:"api,omitempty"`
 
 	killed  []time.Duration      // when evictd is killed, and its next container starts
-	watches func(*play)          // looks at each step; nil: nobody
+	watches func(*play)          // looks at each step; nil does nothing
 	changes func(*agent.Options) // changes evictd's parts; nil: none
 }
 
