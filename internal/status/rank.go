@@ -56,7 +56,7 @@ func (d *Document) order(asked pressure.Signal) (rank.Ranking, error) {
 	case signal.OnDisk() && d.DiskUnmeasured != "":
 		return rank.Ranking{}, fmt.Errorf("measuring the pods' disk use: %s", d.DiskUnmeasured)
 	case signal.OnDisk() && d.DiskMeasured.IsZero():
-		return rank.Ranking{}, fmt.Errorf("the pods' disk use was not measured when this was saved; rank it for memory.available or pid.available")
+		return rank.Ranking{}, fmt.Errorf("the pods' disk use has not been measured yet; rank for memory.available or pid.available")
 	case !signal.OnDisk() && d.UsageUnread != "" && !slices.ContainsFunc(d.Pods, read):
 		return rank.Ranking{}, fmt.Errorf("reading the pods' cgroups: %s", d.UsageUnread)
 	}
