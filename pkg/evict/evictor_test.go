@@ -202,21 +202,27 @@ func TestOutcomes(t *testing.T) {
 	}.check(t, evict.Request{})
 }
 
-// Admission responds before any budget, with any code that its author chose, and may write
-// text that otherwise only a budget writes.
-func TestAdmissionsDenialHasAnyCode(t *testing.T) {
+// Admission responds before any budget, with any code that its author chose, and may write text that otherwise only a
+// budget writes. A proxy's error page proves nothing: not a budget, not a missing pod, not a missing right.
+func TestAnswersOfAdmissionAndProxiesWithAnyCode(t *testing.T) {
 	t.Parallel()
-	for _, message := range []string{
-		`admission webhook \"evictions.example.com\" denied the request: failed calling webhook \"x\"`,
-		`admission webhook \"evictions.example.com\" denied the request without explanation`,
-		`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'office' with binding 'hours' denied request: not now`,
+	for text, want := range map[string]evict.Outcome{
+		`admission webhook \"evictions.example.com\" denied the request: failed calling webhook \"x\"`:                 evict.Denied,
+		`admission webhook \"evictions.example.com\" denied the request without explanation`:                           evict.Denied,
+		`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'office' with binding 'hours' denied request: not now`: evict.Denied,
+		"<html>no</html>":                       evict.Unconfirmed,
+		`no UID, cannot delete resource "pods"`: evict.Unconfirmed,
+		` denied request: no`:                   evict.Unconfirmed,
 	} {
-		for _, code := range []int{400, 401, 403, 404, 409, 413, 422, 500, 503} {
-			fields := `"message":"` + message + `",` + budgetPending
-			s := newServer(t, failed(code, fields), answer{})
+		for _, code := range []int{400, 401, 403, 404, 409, 413, 422, 500, 502, 503} {
+			given, denied := failed(code, `"message":"`+text+`",`+budgetPending), want == evict.Denied
+			if !denied {
+				given = answer{code: code, header: http.Header{"Content-Type": {"text/html"}}, body: text}
+			}
+			s := newServer(t, given, answer{code: 200, body: podOfUID})
 			got := s.evict(t.Context())
-			if got.Outcome != evict.Denied || got.Budget != "" || got.NoRight || s.reads() != 0 {
-				t.Errorf("%d %s: %s, budget %q, no right %v, after %d reads", code, message, got.Outcome, got.Budget, got.NoRight, s.reads())
+			if got.Outcome != want || got.Budget != "" || got.NoRight || got.Stays == denied || (s.reads() == 0) != denied {
+				t.Errorf("%d %s: %+v after %d reads, want %s", code, text, got, s.reads(), want)
 			}
 		}
 	}
@@ -235,21 +241,6 @@ func TestFaultAWebhookThatKeepsItsPodForNow(t *testing.T) {
 	}.check(t, evict.Request{})
 	if migrates.TriesNext() || migrates.Outcome.Accepted() || !unreached.TriesNext() {
 		t.Error("a pod that moves waits for itself, and one whose webhook is away for nothing")
-	}
-}
-
-// A proxy's error page proves nothing: not a budget, not a missing pod, not a missing right.
-func TestPageOfAProxyIsUnknown(t *testing.T) {
-	t.Parallel()
-	for _, code := range []int{400, 403, 404, 409, 422, 500, 502, 503} {
-		for _, page := range []string{"<html>no</html>", `no UID, cannot delete resource "pods"`, ` denied request: no`} {
-			given := answer{code: code, header: http.Header{"Content-Type": {"text/html"}}, body: page}
-			s := newServer(t, given, answer{code: 200, body: podOfUID})
-			got := s.evict(t.Context())
-			if got.Outcome != evict.Unconfirmed || !got.Stays || got.NoRight {
-				t.Errorf("%d %s: %s, stays %v, no right %v", code, page, got.Outcome, got.Stays, got.NoRight)
-			}
-		}
 	}
 }
 
