@@ -210,7 +210,6 @@ func TestOverdueVictimIsEscalated(t *testing.T) {
 		"one that was escalated":        {func(s *decide.Situation) { s.InFlight[0].Escalated = noon().Add(-time.Hour) }, false},
 		"one that holds nothing":        {func(s *decide.Situation) { s.InFlight[0].Expected = pressure.Amounts{} }, false},
 		"one with less grace":           {func(s *decide.Situation) { s.Pods[0].DeletionGraceSeconds = new(int64(5)) }, false},
-		"a soft pressure":               {func(s *decide.Situation) { s.Pressure.Threshold.Hard = false }, false},
 		"no hard grace period":          {func(s *decide.Situation) { s.Policy.HardGrace = 0 }, true},
 		"no overdue grace period":       {func(s *decide.Situation) { s.Policy.OverdueGrace = 0 }, false},
 		"one of which nothing is known": {func(s *decide.Situation) { s.Uses = &decide.Uses{} }, false},
