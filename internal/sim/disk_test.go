@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -488,6 +489,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 	type variant struct {
 		signal    pressure.Signal // 0: imagefs.available
 		images    Images
+		wants     int64                        // evictd; 0: as above
 		available map[time.Duration]int64      // since met
 		course    func(time.Duration) int64    // in its place
 		reclaim   *kubeletconfig.Configuration // nil: as above
@@ -535,6 +537,9 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 			images: unused(1000, false), course: sloped(low, 40*time.Second, 155, 1),
 			want: low + time.Second + decide.ImagesLook, note: "the last 15s without a rise", held: "images that no pod uses hold 1000",
 		},
+		"it is full, and falls no further": {
+			wants: 100, images: unused(500, false), course: always(0), want: decide.ImagesLook, note: "the last 15s without a rise", held: "images that no pod uses hold 500",
+		},
 		"nodefs, on one device with images": { // the higher of the kubelet's two lines counts
 			signal: nodefs, images: unused(100, true), available: low140, want: low + decide.ImagesWait, note: "below 150", held: hold100,
 		},
@@ -578,7 +583,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		if kubelets.ImageCollection = pressure.Fraction(0.16); c.reclaim != nil {
 			kubelets = *c.reclaim
 		}
-		n.beside(c.images, 160, kubelets)
+		n.beside(c.images, cmp.Or(c.wants, 160), kubelets)
 		for uid, use := range n.disk.measured {
 			use.SplitLayers = c.split
 			n.disk.measured[uid] = use
@@ -623,17 +628,5 @@ func TestFaultImagesThatStayAreWaitedForAgain(t *testing.T) {
 		}
 		n.watch(30 * time.Minute)
 		n.acted()
-	})
-}
-
-// A disk that is full falls no further.
-func TestFullDiskWaitsForNoImages(t *testing.T) {
-	story(t, func(n *world) {
-		n.largeAndSmall(pressure.ImageFSAvailable, always(0))
-		n.beside(unused(500, false), 100, reclaim())
-		n.watch(10 * time.Minute)
-		if n.acted(); n.evictedAt()[0] > decide.ImagesLook+time.Second {
-			t.Errorf("a pod is evicted after %v on a full disk", n.evictedAt())
-		}
 	})
 }
