@@ -245,7 +245,8 @@ func (n *world) sparing() {
 }
 
 // A pod that asks not to be disrupted is spared at the soft line, where another goes or none, and goes at the hard one.
-func TestAnnotatedPodIsSparedAtTheSoftLineAlone(t *testing.T) {
+// What spares a pod for a time ends with it, by the time of the sample.
+func TestSparedPodGoesAtTheHardLineOrInTime(t *testing.T) {
 	cases(t, (*world).sparing, map[string]func(n *world){
 		"where none is left": func(n *world) {
 			n.Run("job", 700, 100, annotated(doNotDisrupt, "true"))
@@ -271,18 +272,12 @@ func TestAnnotatedPodIsSparedAtTheSoftLineAlone(t *testing.T) {
 			n.evicts(10 * time.Second)
 			n.says(decide.HoldNoCandidates, "all 1 pods")
 		},
-	})
-}
-
-// What spares a pod for a time ends with it, by the time of the sample.
-func TestSparedForAMinute(t *testing.T) {
-	cases(t, (*world).sparing, map[string]func(n *world){
-		"by a duration": func(n *world) {
+		"for a minute, by a duration": func(n *world) {
 			n.Run("job", 850, 100, annotated(doNotDisrupt, "1m"))
 			n.evicts(58 * time.Second)
 			n.goesOn(5*time.Second, "job")
 		},
-		"by its age": func(n *world) {
+		"for a minute, by its age": func(n *world) {
 			n.policy.Rules.MinAge = time.Minute
 			n.Run("young", 850, 100, func(p *corev1.Pod) { p.CreationTimestamp = metav1.Now() })
 			n.evicts(58 * time.Second)
