@@ -138,78 +138,60 @@ func TestTwoHardThresholds(t *testing.T) {
 	}
 }
 
-// TestNearExhaustion: a pod within its request is a candidate below half of a hard threshold, or below the
-// kubelet's line, and while neither is known it is not.
-func TestNearExhaustion(t *testing.T) {
+// TestWhatKeepsAPod: a pod within its request is a candidate below half of a hard threshold, or below the kubelet's line,
+// and while neither is known it is not. A saved pod that is spared is none at the document's time, unless a hard threshold
+// of the signal that was asked for is met, and `--why` says what lifts that.
+func TestWhatKeepsAPod(t *testing.T) {
 	t.Parallel()
+	const spared, within, memory = "limited", "within", pressure.MemoryAvailable
 	for name, test := range map[string]struct {
-		available, kubelet int64 // of 1000; below 0 not known
-		candidate          bool
+		pod                string
+		signal             pressure.Signal
+		available, kubelet int64 // of memory, of 1000: the hard line is at 50; below 0 not known
+		left               time.Duration
+		ignored            bool
+		want               string
 	}{
-		"above the line":           {60, -1, false},
-		"below it":                 {49, -1, false},
-		"below half of it":         {24, -1, true},
-		"below the kubelet's line": {45, 45, true},
-		"above the kubelet's line": {45, 44, false},
-		"not known":                {-1, -1, false},
-	} {
-		d := full(t)
-		s := &d.Signals[0]
-		s.Available, s.Capacity, s.KubeletLine = &test.available, new(int64(1000)), &test.kubelet
-		if test.available < 0 {
-			s.State, s.Available, s.Capacity = "Unknown", nil, nil
-		}
-		if test.kubelet < 0 {
-			s.KubeletLine = nil
-		}
-		d.Rank(pressure.MemoryAvailable)
-		is := slices.ContainsFunc(d.Ranking.Candidates, func(e status.Entry) bool { return e.Name == "within" })
-		if is != test.candidate {
-			t.Errorf("%s: a candidate %t, want %t", name, is, test.candidate)
-		}
-	}
-}
+		"above the line":           {within, memory, 60, -1, 0, false, "protected: WithinRequests"},
+		"below it":                 {within, memory, 49, -1, 0, false, "protected: WithinRequests"},
+		"below half of it":         {within, memory, 24, -1, 0, false, "uses 50.0Mi"},
+		"below the kubelet's line": {within, memory, 45, 45, 0, false, "uses 50.0Mi"},
+		"above the kubelet's line": {within, memory, 45, 44, 0, false, "protected: WithinRequests"},
+		"no reading":               {within, memory, -1, -1, 0, false, "protected: WithinRequests"},
 
-// TestSparedPods: a saved pod that is spared is no candidate at the document's time, unless a hard threshold of the signal
-// that was asked for is met, and `--why` says what lifts that.
-func TestSparedPods(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		signal    pressure.Signal
-		available int64 // of memory, of 1000: the hard line is at 50
-		left      time.Duration
-		ignored   bool
-		want      string
-	}{
-		"calm":              {pressure.MemoryAvailable, 500, 0, false, "protected: Annotation; annotation a/b"},
-		"soft":              {pressure.MemoryAvailable, 60, time.Hour, false, "protected: Annotation; annotation a/b until 2026-11-20T03:14:07Z"},
-		"over":              {pressure.MemoryAvailable, 60, -time.Second, false, "uses 300.0Mi"},
-		"ignored":           {pressure.MemoryAvailable, 60, 0, true, "uses 300.0Mi"},
-		"hard":              {pressure.MemoryAvailable, 49, 0, false, "uses 300.0Mi"},
-		"not known":         {pressure.MemoryAvailable, -1, 0, false, "protected: Annotation"},
-		"hard, for stalls":  {pressure.MemoryStall, 500, 0, false, "uses 300.0Mi"},
-		"of another signal": {pressure.PIDAvailable, 49, 0, false, "protected: Annotation"},
+		"calm":              {spared, memory, 500, -1, 0, false, "protected: Annotation; annotation a/b"},
+		"soft":              {spared, memory, 60, -1, time.Hour, false, "protected: Annotation; annotation a/b until 2026-11-20T03:14:07Z"},
+		"over":              {spared, memory, 60, -1, -time.Second, false, "uses 300.0Mi"},
+		"ignored":           {spared, memory, 60, -1, 0, true, "uses 300.0Mi"},
+		"hard":              {spared, memory, 49, -1, 0, false, "uses 300.0Mi"},
+		"not known":         {spared, memory, -1, -1, 0, false, "protected: Annotation"},
+		"hard, for stalls":  {spared, pressure.MemoryStall, 500, -1, 0, false, "uses 300.0Mi"},
+		"of another signal": {spared, pressure.PIDAvailable, 49, -1, 0, false, "protected: Annotation"},
 	} {
 		d := full(t)
 		stall := &config.MemoryStall{Type: config.StallFull, Threshold: "10%", Window: metav1.Duration{Duration: 2 * time.Second}}
 		d.Configuration.MemoryStall = stall
 		d.Signals = append(d.Signals, status.Signal{Name: pressure.MemoryStall, State: "Known", Available: new(int64(80)), Capacity: new(int64(100))})
-		if d.Signals[0].Available, d.Signals[0].Capacity = &test.available, new(int64(1000)); test.available < 0 {
-			d.Signals[0].Available = nil
+		s := &d.Signals[0]
+		if s.Available, s.Capacity = &test.available, new(int64(1000)); test.available < 0 {
+			s.Available = nil
+		}
+		if s.KubeletLine = &test.kubelet; test.kubelet < 0 {
+			s.KubeletLine = nil
 		}
 		if test.ignored {
 			d.Configuration.Protect.Annotations = config.AnnotationsIgnore
 		}
-		pod := &d.Pods[slices.IndexFunc(d.Pods, func(p status.Pod) bool { return p.Name == "limited" })]
+		pod := &d.Pods[slices.IndexFunc(d.Pods, func(p status.Pod) bool { return p.Name == spared })]
 		if pod.Usage.TasksKnown, pod.Annotation = true, "a/b"; test.left != 0 {
 			pod.AnnotationUntil = d.Time.Add(test.left)
 		}
 		d = read(t, written(t, d))
 		d.Rank(test.signal)
 		all := slices.Concat(d.Ranking.Candidates, d.Ranking.Protected)
-		e := all[slices.IndexFunc(all, func(e status.Entry) bool { return e.Name == "limited" })]
+		e := all[slices.IndexFunc(all, func(e status.Entry) bool { return e.Name == test.pod })]
 		var why bytes.Buffer
-		if err := d.WriteWhy(&why, test.signal, e.Namespace+"/limited"); err != nil {
+		if err := d.WriteWhy(&why, test.signal, e.Namespace+"/"+test.pod); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(e.Reason, test.want) || strings.Contains(why.String(), "protect.annotations: ignore") != (e.Protection == "Annotation") {
