@@ -23,6 +23,7 @@ import (
 // test/faults. What an attempt writes here is read once it is over, or waits.
 type rig struct {
 	*Keeper
+	t      *testing.T // the bubble's
 	client *fake.Clientset
 	told   []string
 	faults int
@@ -49,19 +50,24 @@ func (r *rig) wants(w Wanted, during time.Duration) {
 	synctest.Wait()
 }
 
-func newRig(taints ...corev1.Taint) *rig {
-	r := &rig{client: fake.NewClientset(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}, Spec: corev1.NodeSpec{Taints: taints},
-	})}
-	r.client.PrependReactor("*", "nodes", func(action kubetesting.Action) (bool, runtime.Object, error) {
-		if r.fail == nil {
-			return false, nil, nil
-		}
-		err := r.fail(action.GetVerb())
-		return err != nil, nil, err
+// keeping runs a test of the keeper of a node with these taints, in a time of its own.
+func keeping(t *testing.T, taints []corev1.Taint, test func(r *rig)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{t: t, client: fake.NewClientset(&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}, Spec: corev1.NodeSpec{Taints: taints},
+		})}
+		r.client.PrependReactor("*", "nodes", func(action kubetesting.Action) (bool, runtime.Object, error) {
+			if r.fail == nil {
+				return false, nil, nil
+			}
+			err := r.fail(action.GetVerb())
+			return err != nil, nil, err
+		})
+		r.Keeper = New(r.client.CoreV1().Nodes(), "n", r, time.Now)
+		test(r)
 	})
-	r.Keeper = New(r.client.CoreV1().Nodes(), "n", r, time.Now)
-	return r
 }
 
 // sent returns the verbs of the requests so far. The fake API server carries a dry run out.
@@ -77,40 +83,43 @@ func (r *rig) sent() []string {
 	return verbs
 }
 
-func (r *rig) node(t *testing.T) *corev1.Node {
-	t.Helper()
+func (r *rig) node() *corev1.Node {
+	r.t.Helper()
 	object, err := r.client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("nodes"), "", "n")
 	node, is := object.(*corev1.Node)
 	if err != nil || !is {
-		t.Fatalf("%T, %v", object, err)
+		r.t.Fatalf("%T, %v", object, err)
 	}
 	return node
 }
 
-// carries returns what the node carries of evictd's.
-func (r *rig) carries(t *testing.T) Set { t.Helper(); return on(r.node(t).Spec.Taints...) }
+// carries fails the test unless the node carries these of evictd's.
+func (r *rig) carries(want Set) {
+	r.t.Helper()
+	if got := on(r.node().Spec.Taints...); got != want {
+		r.t.Errorf("the node carries %v, want %v", got.Keys(), want.Keys())
+	}
+}
 
 // gets gives the node other taints, behind the keeper's back.
-func (r *rig) gets(t *testing.T, taints []corev1.Taint) {
-	t.Helper()
-	node := r.node(t).DeepCopy()
+func (r *rig) gets(taints []corev1.Taint) {
+	r.t.Helper()
+	node := r.node().DeepCopy()
 	node.Spec.Taints = taints
 	if err := r.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
-		t.Error(err)
+		r.t.Error(err)
 	}
 }
 
 // A pressure has one key with two effects. That of another client with the third stays, as all others' do.
 func TestOthersTaintsStay(t *testing.T) {
-	t.Parallel()
 	const noSchedule, prefer = corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule
-	synctest.Test(t, func(t *testing.T) {
-		theirs := []corev1.Taint{
-			{Key: "node.kubernetes.io/memory-pressure", Effect: noSchedule},
-			{Key: "evictd.dev/memory-pressure", Effect: corev1.TaintEffectNoExecute, Value: "by hand"},
-			{Key: "evictd.dev/pressure", Effect: noSchedule},
-		}
-		r := newRig(theirs...)
+	theirs := []corev1.Taint{
+		{Key: "node.kubernetes.io/memory-pressure", Effect: noSchedule},
+		{Key: "evictd.dev/memory-pressure", Effect: corev1.TaintEffectNoExecute, Value: "by hand"},
+		{Key: "evictd.dev/pressure", Effect: noSchedule},
+	}
+	keeping(t, theirs, func(r *rig) {
 		for _, step := range []struct {
 			want  Set
 			gives []corev1.Taint
@@ -133,38 +142,31 @@ func TestOthersTaintsStay(t *testing.T) {
 		} {
 			r.told = nil
 			r.wants(Wanted{Pressures: step.want}, 0)
-			if diff := cmp.Diff(append(slices.Clone(theirs), step.gives...), r.node(t).Spec.Taints); diff != "" || strings.Join(r.told, "; ") != step.told {
-				t.Errorf("%v: told %q (-want +got):\n%s", step.want.Keys(), r.told, diff)
+			if diff := cmp.Diff(append(slices.Clone(theirs), step.gives...), r.node().Spec.Taints); diff != "" || strings.Join(r.told, "; ") != step.told {
+				r.t.Errorf("%v: told %q (-want +got):\n%s", step.want.Keys(), r.told, diff)
 			}
 		}
 	})
 }
 
 func TestTaintThatWasFoundStaysUntilTheNodeIsKnownToBeCalm(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
+	keeping(t, []corev1.Taint{{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule}}, func(r *rig) {
 		r.wants(Wanted{Keep: true}, 0)
-		r.Found(r.node(t))
+		r.Found(r.node())
 		r.wants(Wanted{Keep: true}, time.Hour)
-		if got := r.carries(t); got != Disk || len(r.sent()) != 0 {
-			t.Errorf("the node carries %v, sent %v", got.Keys(), r.sent())
+		if r.carries(Disk); len(r.sent()) != 0 {
+			r.t.Errorf("sent %v", r.sent())
 		}
 		r.wants(Wanted{Keep: true, Pressures: Memory}, time.Second)
-		if got := r.carries(t); got != Memory|Disk {
-			t.Errorf("the node carries %v", got.Keys())
-		}
-		r.wants(Wanted{}, time.Second)
-		if got := r.carries(t); got != 0 {
-			t.Errorf("the node carries %v when it is calm", got.Keys())
-		}
+		r.carries(Memory | Disk)
+		r.wants(Wanted{}, time.Second) // it is calm
+		r.carries(0)
 	})
 }
 
 func TestConflictIsTriedAgainAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, conflicts := newRig(), 3
+	keeping(t, nil, func(r *rig) {
+		conflicts := 3
 		r.fail = func(verb string) error {
 			if verb == "patch" && conflicts > 0 {
 				conflicts--
@@ -174,84 +176,75 @@ func TestConflictIsTriedAgainAtOnce(t *testing.T) {
 		}
 		begin := time.Now()
 		r.wants(Wanted{Pressures: Memory}, 0)
-		if err := r.Settled(t.Context()); err != nil || time.Since(begin) != 0 || r.carries(t) != Memory {
-			t.Errorf("%v after %v, the node carries %v", err, time.Since(begin), r.carries(t).Keys())
+		if err := r.Settled(r.t.Context()); err != nil || time.Since(begin) != 0 {
+			r.t.Errorf("%v after %v", err, time.Since(begin))
 		}
+		r.carries(Memory)
 		if got := strings.Join(r.sent(), " "); got != "get patch get patch get patch get patch" {
-			t.Errorf("sent %s", got)
+			r.t.Errorf("sent %s", got)
 		}
 	})
 }
 
 func TestFailureIsSaidAtOnceAndTriedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig()
+	keeping(t, nil, func(r *rig) {
 		r.fail = func(string) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("no right"))
 		}
 		r.wants(Wanted{Pressures: Memory}, 0)
 		for range 3 {
-			if err := r.Settled(t.Context()); !apierrors.IsForbidden(err) {
-				t.Errorf("settled: %v, want why not", err)
+			if err := r.Settled(r.t.Context()); !apierrors.IsForbidden(err) {
+				r.t.Errorf("settled: %v, want why not", err)
 			}
 		}
 		r.wants(Wanted{Pressures: Memory}, 2*time.Minute) // at once, and after 1, 3, 7, 15, 31, 61 and 91 s, or up to a fifth later
 		if r.faults != 8 {
-			t.Errorf("%d attempts in two minutes, want 8", r.faults)
+			r.t.Errorf("%d attempts in two minutes, want 8", r.faults)
 		}
 		r.fail = nil
 		r.wants(Wanted{Pressures: Memory}, longestWait+longestWait/4)
-		if r.carries(t) != Memory {
-			t.Error("the node is not tainted once it may be")
-		}
+		r.carries(Memory)
 	})
 }
 
 // TestPatchWithoutAResponseIsUndone: a patch without a response may have been carried out: the node
 // is read again, also when no taint is wanted any more.
 func TestPatchWithoutAResponseIsUndone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig()
+	keeping(t, nil, func(r *rig) {
 		done := false
 		r.fail = func(verb string) error {
 			if verb == "patch" && !done {
 				done = true
-				r.gets(t, with(nil, Memory))
+				r.gets(with(nil, Memory))
 				return errors.New("connection reset")
 			}
 			return nil
 		}
 		r.wants(Wanted{Pressures: Memory}, 0)
-		if r.faults != 1 || r.carries(t) != Memory {
-			t.Errorf("%d faults, the node carries %v, want one and the taint", r.faults, r.carries(t).Keys())
+		if r.carries(Memory); r.faults != 1 {
+			r.t.Errorf("%d faults, want one", r.faults)
 		}
 		r.wants(Wanted{}, time.Minute)
-		if got := r.carries(t); got != 0 {
-			t.Errorf("the node carries %v for ever", got.Keys())
-		}
+		r.carries(0)
 	})
 }
 
 func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
-		r.Found(r.node(t))
+	keeping(t, []corev1.Taint{{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule}}, func(r *rig) {
+		r.Found(r.node())
 		r.wants(Wanted{Pressures: Memory, DryRun: true}, 0)
 		want := []string{"+ -evictd.dev/disk-pressure", "+evictd.dev/memory-pressure - dry run"}
 		if diff := cmp.Diff(want, r.told); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			r.t.Errorf("told (-want +got):\n%s", diff)
 		}
 		if got := strings.Join(r.sent(), ", "); got != "get, patch, patch as a dry run" {
-			t.Errorf("sent %s", got)
+			r.t.Errorf("sent %s", got)
 		}
 		before := len(r.sent())
 		r.wants(Wanted{DryRun: true}, 0)
 		r.wants(Wanted{}, time.Hour)
 		if after := r.sent(); len(after) != before {
-			t.Errorf("sent %v when the pressure had gone", after[before:])
+			r.t.Errorf("sent %v when the pressure had gone", after[before:])
 		}
 	})
 }
@@ -259,42 +252,37 @@ func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 // What is wanted while an attempt for something else waits for its answer is sent by that attempt, before an eviction
 // that waits for it goes on, but for one whose context ends.
 func TestFaultAWishDuringAnAttemptIsSettled(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig()
+	keeping(t, nil, func(r *rig) {
 		answer := make(chan struct{})
 		r.fail = func(string) error { <-answer; return nil }
 		r.wants(Wanted{Pressures: Memory}, 0)
 		r.Want(Wanted{Pressures: Memory | Disk})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(r.t.Context(), time.Second)
 		defer cancel()
 		if err := r.Settled(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("settled without an answer: %v", err)
+			r.t.Errorf("settled without an answer: %v", err)
 		}
 		close(answer)
-		if err := r.Settled(t.Context()); err != nil || r.carries(t) != Memory|Disk {
-			t.Errorf("%v, the node carries %v", err, r.carries(t).Keys())
+		if err := r.Settled(r.t.Context()); err != nil {
+			r.t.Error(err)
 		}
+		r.carries(Memory | Disk)
 	})
 }
 
 // Another removes the taint, or the Node is made anew without it: that is noticed within a
 // minute while the pressure lasts, and nothing is sent after it.
 func TestFaultTaintThatOthersRemovedIsNoticed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig()
+	keeping(t, nil, func(r *rig) {
 		r.wants(Wanted{Pressures: Memory}, 0)
-		r.gets(t, nil)
+		r.gets(nil)
 		r.wants(Wanted{Pressures: Memory}, 90*time.Second)
-		if got := r.carries(t); got != Memory {
-			t.Errorf("the node carries %v, want the taint for memory again", got.Keys())
-		}
+		r.carries(Memory)
 		r.wants(Wanted{}, 0)
 		sent := len(r.sent())
 		r.wants(Wanted{}, time.Hour)
 		if got := r.sent(); len(got) != sent {
-			t.Errorf("%d requests were sent while nothing was wanted", len(got)-sent)
+			r.t.Errorf("%d requests were sent while nothing was wanted", len(got)-sent)
 		}
 	})
 }
