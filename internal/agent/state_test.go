@@ -15,6 +15,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -70,13 +71,9 @@ func TestStateIsTheSameFromAFile(t *testing.T) {
 	for seed := range uint64(50) {
 		want := randomState(rand.New(rand.NewPCG(seed, 1)), 8)
 		text, err := state.Encode(want, thisBoot)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var got State
-		if err := state.Decode(text, thisBoot, &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, state.Decode(text, thisBoot, &got))
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(pressure.Amounts{}, pressure.Quantity{}), cmpopts.IgnoreUnexported(rank.Entry{})); diff != "" {
 			t.Fatalf("seed %d (-saved +loaded):\n%s", seed, diff)
 		}
@@ -88,9 +85,7 @@ func TestStateIsTheSameFromAFile(t *testing.T) {
 func FuzzRestore(f *testing.F) {
 	for seed := range uint64(5) {
 		text, err := state.Encode(randomState(rand.New(rand.NewPCG(seed, 1)), 1), thisBoot)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		f.Add(text)
 	}
 	f.Add([]byte(`{"version":4,"bootID":"boot","state":{"inFlight":{"victims":[{"phase":"requested"},{"phase":"requested","request":{}},{"phase":"gone"},{}]}}}`))
@@ -193,9 +188,7 @@ func BenchmarkSave(b *testing.B) {
 		s.Cooldown.Waits[fmt.Sprintf("pod/shop/6f0b4d0e-3c1f-4b52-9b0f-%012d", i)] = cooldown.Wait{Until: noon(), Count: 3, Why: evict.BlockedByBudget, PDB: "checkout"}
 	}
 	text, err := state.Encode(s, thisBoot)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		s.InFlight.LastEnd = noon().Add(time.Duration(i) * time.Second) // it has changed

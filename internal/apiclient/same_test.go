@@ -21,6 +21,7 @@ import (
 
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -36,18 +37,14 @@ type api struct {
 func ours(t *testing.T, config *rest.Config) api {
 	t.Helper()
 	c, err := newClient(rest.CopyConfig(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return api{c, c.Pods(), c.Nodes(), EventSink{c}}
 }
 
 func clientsets(t *testing.T, config *rest.Config) api {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return api{
 		c.CoreV1().RESTClient(), c.CoreV1().Pods(metav1.NamespaceAll), c.CoreV1().Nodes(),
 		&typedcorev1.EventSinkImpl{Interface: c.CoreV1().Events(metav1.NamespaceAll)},
@@ -148,9 +145,7 @@ func TestLimitsOfTheClients(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "http://127.0.0.1:1"}
 	c, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	rate := clientsets(t, config).core.GetRateLimiter().QPS()
 	for name, test := range map[string]struct {
 		client  *Client

@@ -19,6 +19,7 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/testing/golden"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -42,9 +43,7 @@ func working(t *testing.T, handler http.HandlerFunc) *Inputs {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	made, err := apiclient.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &Inputs{
 		NodeName: "node-1", Namespace: "evictd", StateDir: t.TempDir(), File: "/evictd.yaml", Configuration: config.Default(),
 		Disk:    func(context.Context) (bool, error) { return false, nil },
@@ -109,9 +108,7 @@ func TestThePageListsTheChecks(t *testing.T) {
 		families[family] = true
 	}
 	text, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	documented := map[string]bool{}
 	_, section, _ := strings.Cut(string(text), "## The checks")
 	section, _, _ = strings.Cut(section, "\n##")
@@ -127,9 +124,7 @@ func TestThePageListsTheChecks(t *testing.T) {
 func parsed(t *testing.T, fields string) *config.EvictdConfiguration {
 	t.Helper()
 	c, err := config.Parse([]byte("{apiVersion: evictd.dev/v1alpha1, kind: EvictdConfiguration, " + fields + "}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 

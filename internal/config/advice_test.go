@@ -10,6 +10,8 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/yaml"
+
+	"github.com/evictd/evictd/internal/testing/must"
 )
 
 // faultsIn returns the faults of a file, none of them in words of Go or of a library.
@@ -60,9 +62,7 @@ func follow(t *testing.T, file string) {
 				continue
 			}
 			var value any
-			if err := yaml.Unmarshal([]byte(advice[1]), &value); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, yaml.Unmarshal([]byte(advice[1]), &value))
 			followed(t, file, fault, parts[1], func(all map[string]any) { change(all, path, func(any) any { return value }) })
 		}
 		for _, advice := range toRename.FindAllStringSubmatch(parts[2], -1) {
@@ -88,9 +88,7 @@ func followed(t *testing.T, file, fault, field string, does func(map[string]any)
 	}
 	does(all)
 	changed, err := yaml.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err = Parse(changed); err == nil {
 		return
 	}

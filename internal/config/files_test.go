@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/evictd/evictd/internal/testing/golden"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -77,13 +78,9 @@ func prefixed(prefix string, lines []string) (all []string) {
 func fieldsOf(t *testing.T, c *EvictdConfiguration) map[string]string {
 	t.Helper()
 	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &fields))
 	all := map[string]string{}
 	for name, value := range fields {
 		all[name] = string(value)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/strictyaml"
+	"github.com/evictd/evictd/internal/testing/must"
 )
 
 const head = "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"
@@ -21,9 +22,7 @@ const head = "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"
 func mustParse(t *testing.T, file string) *EvictdConfiguration {
 	t.Helper()
 	c, err := Parse([]byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
@@ -86,9 +85,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: got %v", err)
 	}
-	if err := os.WriteFile(path, []byte(head+strings.Repeat("#\n", strictyaml.MaxBytes)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(head+strings.Repeat("#\n", strictyaml.MaxBytes)), 0o600))
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
 		t.Errorf("too large: got %v", err)
 	}
@@ -98,9 +95,7 @@ func TestLoad(t *testing.T) {
 // written and read back to the same.
 func FuzzParse(f *testing.F) {
 	defaults, err := yaml.Marshal(Default())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	for _, seed := range []string{
 		string(defaults), head, "", "- a", head + "---\n" + head, head + "evictionHard: {memory.available: 100.0%}",
 		head + "evictionSoft: {memory.available: 20%}\nevictionSoftGracePeriod: {memory.available: 0s}",
@@ -122,9 +117,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		written, err := yaml.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		again, err := Parse(written)
 		if err != nil {
 			t.Fatalf("%v, reading back:\n%s", err, written)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -26,13 +27,9 @@ func newTracker() *Tracker {
 func restarted(t *testing.T, tracker *Tracker, now time.Time) *Tracker {
 	t.Helper()
 	text, err := json.Marshal(tracker.Export())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var copied State
-	if err := json.Unmarshal(text, &copied); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &copied))
 	next := newTracker()
 	next.Restore(copied, now)
 	return next

@@ -12,13 +12,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/testing/must"
 )
 
 // start opens a directory to walk.
 func start(tb testing.TB, dir string) int {
 	tb.Helper()
 	fd, err := unix.Open(dir, openFlags, 0)
-	must(tb, err)
+	must.Succeed(tb, err)
 	return fd
 }
 
@@ -28,19 +30,11 @@ func walk(ctx context.Context, w *Turn, start int) Count {
 	return w.Count(start, func(uint64) bool { return true })
 }
 
-// must ends the test where something failed.
-func must(tb testing.TB, errs ...error) {
-	tb.Helper()
-	if err := errors.Join(errs...); err != nil {
-		tb.Fatal(err)
-	}
-}
-
 // put writes a file of a size, which takes blocks.
 func put(tb testing.TB, path string, size int) {
 	tb.Helper()
-	must(tb, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(tb, os.WriteFile(path, make([]byte, size), 0o600))
+	must.Succeed(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Succeed(tb, os.WriteFile(path, make([]byte, size), 0o600))
 }
 
 // tree is a directory that a test plants.
@@ -62,7 +56,7 @@ func expected(tb testing.TB, root string) Count {
 	tb.Helper()
 	var want Count
 	links := map[uint64]bool{}
-	must(tb, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+	must.Succeed(tb, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -107,13 +101,13 @@ func TestWalkCountsWhatIsThere(t *testing.T) {
 		},
 		"a file with holes takes what is allocated": func(in tree) {
 			in.put("holes", 4096)
-			must(in, os.Truncate(in.at("holes"), 1<<40))
+			must.Succeed(in, os.Truncate(in.at("holes"), 1<<40))
 		},
 		"hard links once": func(in tree) {
 			in.put("a/one", 1<<20)
 			in.put("b/other", 1)
 			for _, name := range []string{"a/two", "b/three", "b/four"} {
-				must(in, os.Link(in.at("a/one"), in.at(name)))
+				must.Succeed(in, os.Link(in.at("a/one"), in.at(name)))
 			}
 		},
 		"names of any bytes": func(in tree) {
@@ -128,9 +122,9 @@ func TestWalkCountsWhatIsThere(t *testing.T) {
 			for name, target := range map[string]string{
 				"out": "/", "up": "..", "self": ".", "gone": "nowhere", "long": strings.Repeat("y", 200),
 			} {
-				must(in, os.Symlink(target, in.at(name)))
+				must.Succeed(in, os.Symlink(target, in.at(name)))
 			}
-			must(in, unix.Mkfifo(in.at("pipe"), 0o600))
+			must.Succeed(in, unix.Mkfifo(in.at("pipe"), 0o600))
 		},
 		"as deep as it may be": func(in tree) { // all of these directories are open
 			for at, depth := ".", 0; depth < newTurn().bounds.depth-1; at, depth = at+"/m", depth+1 {
@@ -143,7 +137,7 @@ func TestWalkCountsWhatIsThere(t *testing.T) {
 		"wide": func(in tree) {
 			for i := range 5000 {
 				if name := strings.Repeat("wide", 10) + strconv.Itoa(i); i%10 == 0 {
-					must(in, os.Mkdir(in.at(name), 0o700))
+					must.Succeed(in, os.Mkdir(in.at(name), 0o700))
 				} else {
 					in.put(name, i%2)
 				}
@@ -202,7 +196,7 @@ func TestWalkWhileItChanges(t *testing.T) {
 		}, false},
 		"a file grows": {"last", func(in tree, _ string) error {
 			file, err := os.OpenFile(in.at("dir/m/last/file"), os.O_APPEND|os.O_WRONLY, 0)
-			must(in, err)
+			must.Succeed(in, err)
 			_, err = file.Write(make([]byte, 1<<20))
 			return errors.Join(err, file.Sync(), file.Close()) // blocks are allocated late
 		}, true},
@@ -218,7 +212,7 @@ func TestWalkWhileItChanges(t *testing.T) {
 			w := newTurn()
 			w.open = func(dir int, name []byte, how *unix.OpenHow) (int, error) {
 				if !changed && (test.at == "" || string(name) == test.at+"\x00") {
-					must(t, test.change(in, outside))
+					must.Succeed(t, test.change(in, outside))
 					changed = true
 				}
 				if changed && test.after {
@@ -241,7 +235,7 @@ func TestWalkRemovedWhileInside(t *testing.T) {
 	}
 	w := newTurn()
 	w.listing = make([]byte, 4096)
-	w.pause = func(context.Context) { must(t, os.RemoveAll(in.at("goes"))) }
+	w.pause = func(context.Context) { must.Succeed(t, os.RemoveAll(in.at("goes"))) }
 	got := walk(t.Context(), w, start(t, in.root))
 	if got.Partial != nil || got.Inodes < breath || got.Inodes > 1000 {
 		t.Errorf("counted %+v, want some of a thousand files", got)
@@ -284,7 +278,7 @@ func TestWalkKeepsItsBounds(t *testing.T) {
 		put(t, filepath.Join(root, "dirs", "dir"+strconv.Itoa(i), "file"), 1)
 		file := filepath.Join(root, strconv.Itoa(i)) // beside dirs is no other directory: the order in which a filesystem lists does not matter
 		put(t, file, 4096)
-		must(t, os.Link(file, file+"again"))
+		must.Succeed(t, os.Link(file, file+"again"))
 	}
 	all := expected(t, root)
 	for name, tc := range map[string]struct {
@@ -312,7 +306,7 @@ func TestWalkWithoutTypes(t *testing.T) {
 	w := newTurn()
 	fd := start(t, root)
 	defer unix.Close(fd)
-	must(t, stat(fd, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat))
+	must.Succeed(t, stat(fd, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat))
 	w.count.Device = w.device()
 	w.look(fd, []byte("dir\x00"), unix.DT_UNKNOWN)
 	if w.count.Inodes != 0 || string(w.names) != "dir\x00" {
@@ -333,7 +327,7 @@ func TestWalkWithoutPermission(t *testing.T) {
 	put(t, filepath.Join(root, "locked\n", "file"), 1)
 	put(t, filepath.Join(root, "blind", "file"), 1)
 	all := expected(t, root)
-	must(t, os.Chmod(root, 0o755), os.Chmod(filepath.Join(root, "locked\n"), 0), os.Chmod(filepath.Join(root, "blind"), 0o444))
+	must.Succeed(t, os.Chmod(root, 0o755), os.Chmod(filepath.Join(root, "locked\n"), 0), os.Chmod(filepath.Join(root, "blind"), 0o444))
 	t.Cleanup(func() {
 		_ = errors.Join(os.Chmod(filepath.Join(root, "locked\n"), 0o700), os.Chmod(filepath.Join(root, "blind"), 0o700))
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/testing/cgrouptest"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/must"
 )
 
 const mib = int64(1) << 20
@@ -101,9 +102,7 @@ func TestRealMemory(t *testing.T) {
 		sum += used
 	}
 	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Sysinfo(&info))
 	used := int64(info.Totalram-info.Freeram) * int64(info.Unit)
 	if off := sum - used; off < -256*mib || off > 256*mib {
 		t.Errorf("the parts are %d MiB together; %d MiB are not free", sum/mib, used/mib)
@@ -218,9 +217,7 @@ func TestSpoiltMeminfo(t *testing.T) {
 	spoils["a pipe"] = func(tb testing.TB, path string) { // which would wait for a writer
 		tb.Helper()
 		kernelfiletest.Remove(tb, path)
-		if err := unix.Mkfifo(path, 0o600); err != nil {
-			tb.Fatal(err)
-		}
+		must.Succeed(tb, unix.Mkfifo(path, 0o600))
 	}
 	for line := range strings.Lines(goodMeminfo) {
 		name, _, _ := strings.Cut(line, ":")

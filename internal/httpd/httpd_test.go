@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/httpd"
+	"github.com/evictd/evictd/internal/testing/must"
 )
 
 // well is a probe without a fault.
@@ -23,9 +24,7 @@ func serve(t *testing.T, live httpd.Probe, page httpd.Page) (url string, cancel 
 	server, err := httpd.Listen(t.Context(), "127.0.0.1:0", map[string]http.Handler{
 		"GET /livez": live, "GET /readyz": httpd.Probe(well), "GET /debug/status": page,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
@@ -36,17 +35,11 @@ func serve(t *testing.T, live httpd.Probe, page httpd.Page) (url string, cancel 
 func ask(t *testing.T, method, url string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	body, err := io.ReadAll(response.Body)
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err, response.Body.Close())
 	return response.StatusCode, string(body)
 }
 
@@ -166,9 +159,7 @@ func TestRunEndsWellWithASilentClient(t *testing.T) {
 	t.Parallel()
 	url, cancel, done := serve(t, well, list)
 	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer connection.Close()
 	ask(t, http.MethodGet, url+"/livez") // so the connection before has been accepted
 	cancel()

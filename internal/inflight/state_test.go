@@ -10,6 +10,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -19,13 +20,9 @@ func restarted(t *testing.T, before *Tracker, now time.Time) (*Tracker, []*decid
 	t.Helper()
 	const boot = "boot"
 	text, err := state.Encode(before.Export(), boot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var kept State
-	if err := state.Decode(text, boot, &kept); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, state.Decode(text, boot, &kept))
 	next := New(before.pods, before.measurer)
 	return next, next.Restore(kept, now)
 }

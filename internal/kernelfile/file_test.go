@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/must"
 )
 
 // TestFileFaults: a file that fails says what and where; it gives no number then. One that cannot be read is closed.
@@ -19,9 +20,7 @@ func TestFileFaults(t *testing.T) {
 	dir := kernelfiletest.Tree{
 		"number": "32768\n", "empty": "", "too large": strings.Repeat("1", 16), "max": "max\n", "directory": kernelfiletest.Directory,
 	}.Plant(t)
-	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 	for name, test := range map[string]struct {
 		want    int64
 		wantErr error
@@ -61,18 +60,12 @@ func TestFileStaysOpen(t *testing.T) {
 		}
 	}
 	for _, want := range []int64{1, 22, 3} {
-		if err := os.WriteFile(file.Path, fmt.Append(nil, want, "\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file.Path, fmt.Append(nil, want, "\n"), 0o600))
 		reads(want)
 	}
 	directory, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer directory.Close()
-	if err := unix.Dup3(int(directory.Fd()), file.fd, unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Dup3(int(directory.Fd()), file.fd, unix.O_CLOEXEC))
 	reads(3)
 }

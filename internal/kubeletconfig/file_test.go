@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -133,9 +134,7 @@ func TestReadKubelet(t *testing.T) {
 				path += ".d"
 			}
 			got, err := kubeletconfig.Read(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := cmp.Diff(test.want, written(got)); diff != "" {
 				t.Errorf("thresholds (-want +got):\n%s", diff)
 			}
@@ -157,15 +156,11 @@ func TestReadKubeletRefusesWhatIsNone(t *testing.T) {
 	t.Parallel()
 	text := func(text string) string { return writeKubelet(t, text, nil) }
 	link := func(path string) string {
-		if err := os.Symlink("/nowhere/x", path); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Symlink("/nowhere/x", path))
 		return path
 	}
 	pipe := filepath.Join(t.TempDir(), "config.yaml")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Mkfifo(pipe, 0o600))
 	linked := writeKubelet(t, kubeletHead, map[string]string{"a.conf": kubeletHead})
 	link(filepath.Join(linked+".d", "b.conf"))
 	for name, test := range map[string]struct{ path, want string }{

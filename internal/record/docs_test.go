@@ -12,15 +12,14 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }
 
@@ -40,9 +39,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	_, section, _ := strings.Cut(read(t, "../../docs/runbook.md"), "\n## Keys\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	source := `("ts", 0, "level", 0, "msg", 0, "error", ` // by zap
 	for _, name := range files {
 		if name != "metrics.go" && name != "collector.go" && !strings.HasSuffix(name, "_test.go") {

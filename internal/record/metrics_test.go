@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -22,9 +23,7 @@ func TestMetricNamesFollowTheConventions(t *testing.T) {
 	r := newRig(t)
 	everything(r)
 	problems, err := testutil.GatherAndLint(r.registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -90,9 +89,7 @@ func families(t *testing.T) []*dto.MetricFamily {
 	r := newRig(t)
 	everything(r)
 	all, err := r.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 

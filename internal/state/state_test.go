@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/testing/must"
 )
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -37,18 +39,14 @@ func saved(s *Store, state any) {
 // loaded returns what is in a directory.
 func loaded(t *testing.T, dir string) (got note) {
 	t.Helper()
-	if err := Load(dir, thisBoot, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Load(dir, thisBoot, &got))
 	return got
 }
 
 func TestWhatIsNotUsedAndWhy(t *testing.T) {
 	t.Parallel()
 	text, err := Encode(aNote(), thisBoot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	whole := string(text)
 	replaced := func(old, by string) string { return strings.Replace(whole, old, by, 1) }
 	for name, test := range map[string]struct {
@@ -72,9 +70,7 @@ func TestWhatIsNotUsedAndWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, FileName), []byte(test.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, FileName), []byte(test.text), 0o600))
 			refused(t, Load(dir, test.own, &note{}), test.want)
 		})
 	}
@@ -87,9 +83,7 @@ func TestWhatIsNotUsedAndWhy(t *testing.T) {
 	t.Run("a directory", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		if err := os.Mkdir(filepath.Join(dir, FileName), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Mkdir(filepath.Join(dir, FileName), 0o700))
 		refused(t, Load(dir, thisBoot, &note{}), "reading the state file: ")
 	})
 }
@@ -128,9 +122,7 @@ func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 		s.Save(note{Text: text})()
 	}
 	reader, err := os.Open(pipe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = reader.Close() }()
 	_, _ = reader.Read(make([]byte, 1<<16))
 	for { // the pipe is renamed, and then a file takes its place
@@ -170,9 +162,7 @@ func TestWhatIsSavedIsLoadedAndTheSameStateIsWrittenOnce(t *testing.T) {
 	if diff := cmp.Diff(aNote(), loaded(t, dir)); diff != "" {
 		t.Errorf("(-saved +loaded):\n%s", diff)
 	}
-	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(dir, FileName)))
 	saved(s, aNote())
 	if _, err := os.Stat(filepath.Join(dir, FileName)); err == nil {
 		t.Error("a state that is in the file was written again")
@@ -190,13 +180,9 @@ func TestBootID(t *testing.T) {
 		t.Error("a boot ID without a file")
 	}
 	dir := filepath.Join(root, "proc/sys/kernel/random")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(dir, 0o700))
 	for text, want := range map[string]string{"4f9c\n": "4f9c", "\n": ""} {
-		if err := os.WriteFile(filepath.Join(dir, "boot_id"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, "boot_id"), []byte(text), 0o600))
 		if got, err := BootID(root); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
@@ -208,9 +194,7 @@ func TestTry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	kept := filepath.Join(dir, FileName)
-	if err := os.WriteFile(kept, []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(kept, []byte("kept"), 0o600))
 	if err := Try(dir); err != nil {
 		t.Error(err)
 	}

@@ -3,7 +3,6 @@ package status_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"os"
 	"regexp"
@@ -25,6 +24,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/testing/golden"
+	"github.com/evictd/evictd/internal/testing/must"
 	"github.com/evictd/evictd/internal/testing/ranktest"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -36,18 +36,14 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func full(t *testing.T) *status.Document {
 	t.Helper()
 	text, err := os.ReadFile("testdata/full.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return read(t, string(text))
 }
 
 func read(t *testing.T, text string) *status.Document {
 	t.Helper()
 	d, err := status.Read(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -76,18 +72,14 @@ func TestFullDocument(t *testing.T) {
 	}
 	d.Rank(d.Short())
 	var table bytes.Buffer
-	if err := d.WriteTable(&table); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.WriteTable(&table))
 	for line := range strings.Lines(table.String()) {
 		if utf8.RuneCountInString(line) > 121 {
 			t.Errorf("more than 120 columns: %s", line)
 		}
 	}
 	table.WriteString("\n")
-	if err := d.WriteRanking(&table, pressure.MemoryAvailable, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.WriteRanking(&table, pressure.MemoryAvailable, true))
 	golden.Compare(t, "testdata/full.txt", table.String(), *update, "go test ./internal/status -update")
 }
 
@@ -109,9 +101,7 @@ func TestThresholds(t *testing.T) {
 		d.Signals = []status.Signal{signal}
 		d.Rank(pressure.MemoryAvailable)
 		var ranking, all bytes.Buffer
-		if err := errors.Join(d.WriteRanking(&ranking, pressure.MemoryAvailable, false), d.WriteTable(&all)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.WriteRanking(&ranking, pressure.MemoryAvailable, false), d.WriteTable(&all))
 		for _, printed := range []string{ranking.String(), all.String()} {
 			if !strings.Contains(strings.Join(strings.Fields(printed), " "), " "+strings.ReplaceAll(want, "|", " ")+" ") {
 				t.Errorf("not %q:\n%s", want, printed)
@@ -191,9 +181,7 @@ func TestWhatKeepsAPod(t *testing.T) {
 		all := slices.Concat(d.Ranking.Candidates, d.Ranking.Protected)
 		e := all[slices.IndexFunc(all, func(e status.Entry) bool { return e.Name == test.pod })]
 		var why bytes.Buffer
-		if err := d.WriteWhy(&why, test.signal, e.Namespace+"/"+test.pod); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.WriteWhy(&why, test.signal, e.Namespace+"/"+test.pod))
 		if !strings.HasPrefix(e.Reason, test.want) || strings.Contains(why.String(), "protect.annotations: ignore") != (e.Protection == "Annotation") {
 			t.Errorf("%s: %q, want %q, and\n%s", name, e.Reason, test.want, &why)
 		}
@@ -236,9 +224,7 @@ func TestSummary(t *testing.T) {
 		d := full(t)
 		test.change(d)
 		var table bytes.Buffer
-		if err := d.WriteTable(&table); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.WriteTable(&table))
 		var got []string
 		for _, line := range strings.Split(table.String(), "\n")[2:6] {
 			got = append(got, strings.TrimSpace(line[len("LAST EVICTION"):]))
@@ -332,9 +318,7 @@ func TestWhatADocumentHolds(t *testing.T) {
 // shown, and is written and read back to the same.
 func FuzzDocument(f *testing.F) {
 	text, err := os.ReadFile("testdata/full.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Add(text)
 	for _, seed := range []string{"", "{}", "[", `{"kind": "NodeStatus"}`, strings.Replace(string(text), "104857600", "1e-999999999", 1), strings.Replace(string(text), `"pods": [`, `"pods": [null, `, 1)} {
 		f.Add([]byte(seed))
