@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ import (
 	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-// Each row of the table of outcomes has a test here with its name.
+// Each row of the table of outcomes has a test here, or a row of one, with its name.
 func TestEveryOutcomeHasATest(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("outcomes_test.go")
@@ -26,56 +27,57 @@ func TestEveryOutcomeHasATest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, outcome := range evict.Outcomes() {
-		if !strings.Contains(string(text), "\nfunc TestOutcome"+string(outcome)) {
-			t.Errorf("no test is named TestOutcome%s…", outcome)
+		if !regexp.MustCompile(`\n(func Test|\t\t")Outcome` + string(outcome)).Match(text) {
+			t.Errorf("no test and no row is named Outcome%s…", outcome)
 		}
 	}
 }
 
-func TestOutcomeEvictedOn201(t *testing.T) {
+// Of a pod, which a budget keeps or not; it is terminating afterwards where it was evicted or deleted, and stays else. An
+// eviction and a delete apply only to the judged pod, and not to another one of its name.
+func TestOutcomeOfOnePod(t *testing.T) {
 	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	pod := w.Pod("web", 100)
-	outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.Evicted, http.StatusCreated)
-	if !w.Terminating("web") {
-		t.Error("the pod is not terminating")
+	none := func(*evict.Request) {}
+	deletes := func(r *evict.Request) { r.Delete = true }
+	another := func(r *evict.Request) { r.UID = "00000000-0000-0000-0000-000000000000" } // the judged pod had another UID
+	for name, test := range map[string]struct {
+		budget    bool
+		change    func(*evict.Request)
+		want      evict.Outcome
+		code      int
+		fragments []string
+	}{
+		"OutcomeEvicted":           {false, none, evict.Evicted, http.StatusCreated, nil},
+		"OutcomeBlockedByBudget":   {true, none, evict.BlockedByBudget, http.StatusTooManyRequests, []string{"disruption budget", "needs 1 healthy pods and has 1 currently"}},
+		"OutcomeGone, of another":  {false, another, evict.Gone, http.StatusConflict, []string{"UID"}},
+		"OutcomeGone, by a delete": {false, func(r *evict.Request) { deletes(r); another(r) }, evict.Gone, http.StatusConflict, []string{"UID"}},
+		"OutcomeGone, not there":   {false, func(r *evict.Request) { r.Name = "absent" }, evict.Gone, http.StatusNotFound, []string{"not found"}},
+		"OutcomeDeleted":           {true, deletes, evict.Deleted, http.StatusOK, nil}, // past a budget that keeps it from an eviction
+		"OutcomeWouldDelete":       {false, func(r *evict.Request) { r.Delete, r.DryRun = true, true }, evict.WouldDelete, http.StatusOK, nil},
+		"OutcomeDenied, no right":  {false, none, evict.Denied, http.StatusForbidden, []string{"forbidden"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, as, kept := evictdtest.NewWorld(t), evictdtest.Unlimited(), ""
+			request := evictdtest.RequestFor(w.Pod("web", 100))
+			test.change(&request)
+			if test.budget {
+				w.Budget("web-budget", "web")
+			}
+			if test.want == evict.Denied {
+				as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + w.Namespace + ":default"}
+			}
+			if test.want == evict.BlockedByBudget {
+				kept = "web-budget"
+			}
+			if got := outcome(t, as, request, test.want, test.code, test.fragments...); got.Budget != kept {
+				t.Errorf("budget %q, want %q", got.Budget, kept)
+			}
+			if ends := test.want == evict.Evicted || test.want == evict.Deleted; w.Terminating("web") != ends {
+				t.Errorf("the pod is terminating: %t", !ends)
+			}
+		})
 	}
-}
-
-func TestOutcomeBlockedByBudgetOn429AndThePodStays(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	pod := w.Pod("web", 100)
-	w.Budget("web-budget", "web")
-	got := outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.BlockedByBudget, http.StatusTooManyRequests,
-		"disruption budget", "needs 1 healthy pods and has 1 currently")
-	if got.Budget != "web-budget" {
-		t.Errorf("budget %q, want web-budget", got.Budget)
-	}
-	if w.Terminating("web") {
-		t.Error("the pod is terminating")
-	}
-}
-
-// An eviction and a delete apply only to the judged pod, and not to another one of its name.
-func TestOutcomeGoneOn409AndTheNewPodStays(t *testing.T) {
-	t.Parallel()
-	for _, deletes := range []bool{false, true} {
-		w := evictdtest.NewWorld(t)
-		judged := evictdtest.RequestFor(w.Pod("web", 100))
-		judged.UID, judged.Delete = "00000000-0000-0000-0000-000000000000", deletes // the judged pod had another UID
-		outcome(t, evictdtest.Unlimited(), judged, evict.Gone, http.StatusConflict, "UID")
-		if w.Terminating("web") {
-			t.Errorf("by a delete: %t: a pod of the same name was hit", deletes)
-		}
-	}
-}
-
-func TestOutcomeGoneOn404(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	absent := evict.Request{Namespace: w.Namespace, Name: "absent", UID: "x"}
-	outcome(t, evictdtest.Unlimited(), absent, evict.Gone, http.StatusNotFound, "not found")
 }
 
 func TestOutcomeMisconfiguredOn500OfTwoBudgets(t *testing.T) {
@@ -85,15 +87,6 @@ func TestOutcomeMisconfiguredOn500OfTwoBudgets(t *testing.T) {
 	w.Budget("one", "web")
 	w.Budget("two", "web")
 	outcome(t, evictdtest.Unlimited(), evictdtest.RequestFor(pod), evict.Misconfigured, http.StatusInternalServerError)
-}
-
-func TestOutcomeDeniedOn403WithoutTheRight(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	pod := w.Pod("web", 100)
-	stranger := evictdtest.Unlimited()
-	stranger.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + w.Namespace + ":default"}
-	outcome(t, stranger, evictdtest.RequestFor(pod), evict.Denied, http.StatusForbidden, "forbidden")
 }
 
 // A webhook chooses the code of its denial. It may be the code of a missing pod or of a failing server.
@@ -276,29 +269,4 @@ func TestOutcomeUnknownWithoutAServer(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
 	got := evictdtest.Evictor(t, config).Evict(t.Context(), evict.Request{Namespace: "n", Name: "p", UID: "u"})
 	expect(t, got, evict.Unconfirmed, "refused")
-}
-
-// A delete that bypasses a budget is accepted where an eviction is not.
-func TestOutcomeDeletedOn200PastABudget(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	request := evictdtest.RequestFor(w.Pod("web", 100))
-	w.Budget("web", "web")
-	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.BlockedByBudget)
-	request.Delete = true
-	outcome(t, evictdtest.Unlimited(), request, evict.Deleted, http.StatusOK)
-	if !w.Terminating("web") {
-		t.Error("the pod is not terminating")
-	}
-}
-
-func TestOutcomeWouldDeleteLeavesThePod(t *testing.T) {
-	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	request := evictdtest.RequestFor(w.Pod("web", 100))
-	request.Delete, request.DryRun = true, true
-	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.WouldDelete)
-	if w.Terminating("web") {
-		t.Error("a dry run deleted the pod")
-	}
 }
