@@ -1,9 +1,6 @@
 package config
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -75,19 +72,6 @@ func TestMemory(t *testing.T) {
 		if taken := after.TotalAlloc - before.TotalAlloc; err == nil || taken > 16<<20 {
 			t.Errorf("%s: got %v after %d bytes, want a fault after few", name, err, taken)
 		}
-	}
-}
-
-// What is not there is told apart, and what is too large is not taken for the part that was read. TestWatch reads the rest.
-func TestLoad(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "evictd.yaml")
-	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no file: got %v", err)
-	}
-	must.Succeed(t, os.WriteFile(path, []byte(head+strings.Repeat("#\n", strictyaml.MaxBytes)), 0o600))
-	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
-		t.Errorf("too large: got %v", err)
 	}
 }
 
