@@ -59,7 +59,7 @@ func TestJudge(t *testing.T) {
 	t.Parallel()
 	const unknown, unread, gone = -1, "memory.available?", -2
 	soft, reclaiming := softMemory(200, 10*time.Second), hardMemory(100)
-	reclaiming.MinReclaim = Absolute(50)
+	reclaiming.MinReclaim = Fraction(0.05)
 	type step struct {
 		at        float64 // seconds
 		available int64
@@ -155,19 +155,6 @@ func TestHeldBeginsWhenTheGracePeriodIsOver(t *testing.T) {
 		if under, held := verdict.Under[MemoryAvailable], verdict.Held[MemoryAvailable]; under != step.under || held != step.held {
 			t.Errorf("after %d s: under %v, held %v, want %v and %v", step.at, under, held, step.under, step.held)
 		}
-	}
-}
-
-func TestPressureFigures(t *testing.T) {
-	t.Parallel()
-	judge := NewJudge([]Threshold{{Signal: MemoryAvailable, Quantity: Fraction(0.1), Hard: true, MinReclaim: Fraction(0.05)}}, 0)
-	verdict := judge.Judge(memoryAt(0, 90))
-	if len(verdict.Pressures) != 1 {
-		t.Fatalf("pressures = %v, want one", verdict.Pressures)
-	}
-	p := verdict.Pressures[0]
-	if p.Line != 100 || p.Target != 150 || p.Deficit() != 60 || !p.Since.Equal(moment(0)) {
-		t.Errorf("line %d target %d deficit %d since %v, want 100, 150, 60, %v", p.Line, p.Target, p.Deficit(), p.Since, moment(0))
 	}
 }
 
