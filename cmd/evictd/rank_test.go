@@ -76,17 +76,6 @@ func TestDocsShowTheWorkedExample(t *testing.T) {
 	}
 }
 
-// What a document does not tell is one sentence, and exit code 1.
-func TestRankWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
-	const want = "the pods' disk use has not been measured yet; rank for memory"
-	unranked := writeFile(t, "node.json", strings.Replace(readFile(t, example), `"diskMeasured"`, `"lastTick"`, 1))
-	code, stdout, stderr := call(t, "rank", "--snapshot", unranked, "--signal", "nodefs.available")
-	if code != exitFault || stdout != "" || !strings.HasPrefix(stderr, "evictd: ") || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("code %d, stdout %q, stderr %q; want 1 and one line with %q", code, stdout, stderr, want)
-	}
-}
-
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

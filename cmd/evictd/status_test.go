@@ -81,15 +81,23 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// Where evictd has no answer the command says what to do in one line.
+// Where evictd has no answer, or a document does not tell, the command says what to do in one line.
 func TestCommandsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	busy := serving(t, httpd.Page(func(*http.Request) (any, error) { return nil, os.ErrDeadlineExceeded }))
-	const want = "it answers 503: i/o timeout; run this in the pod"
-	for _, command := range []string{"rank", "status"} {
-		code, stdout, stderr := call(t, command, "--debug-bind-address", strings.TrimPrefix(busy, "http://"))
-		if code != exitFault || stdout != "" || !strings.HasPrefix(stderr, "evictd: ") || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%s: code %d, stdout %q, stderr %q; want 1 and one line with %q", command, code, stdout, stderr, want)
+	busy := strings.TrimPrefix(serving(t, httpd.Page(func(*http.Request) (any, error) { return nil, os.ErrDeadlineExceeded })), "http://")
+	unranked := writeFile(t, "node.json", strings.Replace(readFile(t, example), `"diskMeasured"`, `"lastTick"`, 1))
+	const noAnswer, unmeasured = "it answers 503: i/o timeout; run this in the pod", "the pods' disk use has not been measured yet; rank for memory"
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"rank", "--debug-bind-address", busy}, noAnswer},
+		{[]string{"status", "--debug-bind-address", busy}, noAnswer},
+		{[]string{"rank", "--snapshot", unranked, "--signal", "nodefs.available"}, unmeasured},
+	} {
+		code, stdout, stderr := call(t, test.args...)
+		if code != exitFault || stdout != "" || !strings.HasPrefix(stderr, "evictd: ") || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: code %d, stdout %q, stderr %q; want 1 and one line with %q", test.args, code, stdout, stderr, test.want)
 		}
 	}
 }
