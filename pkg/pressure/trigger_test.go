@@ -57,14 +57,6 @@ func within[T any](t *testing.T, what string, from <-chan T) T {
 	panic("unreachable")
 }
 
-func TestTheKernelTakesATrigger(t *testing.T) {
-	t.Parallel()
-	// One trigger for each descriptor: a second line is refused if the first was taken.
-	if _, err := unix.Write(mustTrigger(t, nodePSI), []byte("some 100000 2000000\x00")); !errors.Is(err, unix.EBUSY) {
-		t.Errorf("a second trigger on the descriptor: %v; want EBUSY, the first is there", err)
-	}
-}
-
 // TestATriggerLeavesNoDescriptor is not parallel: it counts those of the process.
 func TestATriggerLeavesNoDescriptor(t *testing.T) {
 	count := func() int {
