@@ -49,6 +49,7 @@ func collectionOf(high int) (available pressure.Quantity) {
 	return available
 }
 
+// What the kubelet itself makes of one file, and which types it refuses, is compared in test/parity.
 func TestReadKubelet(t *testing.T) {
 	t.Parallel()
 	defaults := []string{
@@ -63,25 +64,8 @@ func TestReadKubelet(t *testing.T) {
 		high    int
 		unread  int
 	}{
-		{"nothing said", kubeletHead, nil, defaults, 85, 0},
 		{"JSON", `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","evictionHard":{"nodefs.available":"1Gi"},"imageGCHighThresholdPercent":70}`, nil, []string{"nodefs.available<1073741824 (hard)"}, 70, 0},
-		{"an empty map switches the defaults off", kubeletHead + "evictionHard: {}", nil, nil, 85, 0},
 		{"names are in their exact spelling", kubeletHead + "EvictionHard: {}", nil, defaults, 85, 0},
-		{"a null is no map", kubeletHead + "evictionHard: null", nil, defaults, 85, 0},
-		{"one is left of the defaults", kubeletHead + `evictionHard: {memory.available: "0%", pid.available: 5%}`, nil, []string{"pid.available<5% (hard)"}, 85, 0},
-		{
-			"merged with the defaults", kubeletHead + "mergeDefaultEvictionSettings: true\nevictionHard: {memory.available: 1Gi, imagefs.available: 100%}", nil,
-			[]string{
-				"memory.available<1073741824 (hard)", "allocatableMemory.available<1073741824 (hard)", "nodefs.available<10% (hard)",
-				"nodefs.inodesFree<5% (hard)", "imagefs.inodesFree<5% (hard)",
-			},
-			85, 0,
-		},
-		{
-			"the pods' cgroup has no limit", kubeletHead + "enforceNodeAllocatable: [none]\nevictionHard: {memory.available: 1Gi}", nil,
-			[]string{"memory.available<1073741824 (hard)"},
-			85, 0,
-		},
 		{
 			"soft ones", kubeletHead + "evictionHard: {}\nevictionSoft: {nodefs.available: 20%, imagefs.available: 20%}\nevictionSoftGracePeriod: {nodefs.available: 1m30s, imagefs.available: 0s}", nil,
 			[]string{"imagefs.available<20% (hard)", "nodefs.available<20% (soft) 1m30s"},
@@ -171,9 +155,7 @@ func TestReadKubeletRefusesWhatIsNone(t *testing.T) {
 		"a list":                    {text("[1]"), "config.yaml"},
 		"too large":                 {text(kubeletHead + strings.Repeat("#", 1<<20)), "config.yaml"},
 		"only a kind":               {text("kind: KubeletConfiguration"), "config.yaml"},
-		"a number for an amount":    {text(kubeletHead + "evictionHard: {imagefs.available: 5}"), "config.yaml"},
 		"a list for a map":          {text(kubeletHead + "evictionSoftGracePeriod: [1]"), "config.yaml"},
-		"a text for a number":       {text(kubeletHead + "imageGCHighThresholdPercent: many"), "config.yaml"},
 		"a kubeconfig":              {text("apiVersion: v1\nkind: Config\n"), `not a KubeletConfiguration: it says apiVersion "v1" and kind "Config"`},
 		"no file":                   {filepath.Join(t.TempDir(), "none"), "none"},
 		"an empty directory":        {t.TempDir(), "it is a directory without files that end with .conf"},
