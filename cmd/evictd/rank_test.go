@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/evictd/evictd/internal/testing/golden"
+	mustbe "github.com/evictd/evictd/internal/testing/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -96,9 +97,4 @@ func TestNothingInADocumentReachesTheTerminalRaw(t *testing.T) {
 }
 
 // must ends the test where something failed.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = mustbe.Succeed

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/strictyaml"
+	"github.com/evictd/evictd/internal/testing/must"
 )
 
 // applies is longer than the two polls that an edit needs.
@@ -55,9 +56,7 @@ func following(t *testing.T, inForce *EvictdConfiguration, test func(w *watched)
 // did fails the test where an edit of the file failed.
 func (w *watched) did(errs ...error) {
 	w.t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, errs...)
 }
 
 // put replaces the file as an editor does, in one step.

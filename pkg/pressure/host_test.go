@@ -1,11 +1,10 @@
 package pressure
 
 import (
-	"errors"
 	"maps"
-	"testing"
 
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
+	mustbe "github.com/evictd/evictd/internal/testing/must"
 )
 
 // The files of a node with 24 GiB, of which the kernel says 22 GiB are available.
@@ -34,12 +33,7 @@ Hugetlb:            6144 kB
 )
 
 // must ends the test where something failed.
-func must(tb testing.TB, errs ...error) {
-	tb.Helper()
-	if err := errors.Join(errs...); err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = mustbe.Succeed
 
 type tree = kernelfiletest.Tree
 

@@ -1,10 +1,8 @@
 package usage
 
 import (
-	"errors"
-	"testing"
-
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
+	mustbe "github.com/evictd/evictd/internal/testing/must"
 )
 
 type (
@@ -20,12 +18,7 @@ const (
 )
 
 // must ends the test where something failed.
-func must(tb testing.TB, errs ...error) {
-	tb.Helper()
-	if err := errors.Join(errs...); err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = mustbe.Succeed
 
 // spoils are the ways in which a file of a pod can be at fault. A missing file is that of a
 // removed pod.
