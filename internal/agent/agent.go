@@ -171,7 +171,6 @@ func (a *Agent) takeReport(r decide.Report) {
 		return
 	}
 	a.options.Recorder.Decision(&r.Decision)
-	a.documents.kept, a.documents.whole = time.Time{}, time.Time{} // the record has what pods used then
 }
 
 // learn takes what became of a plan, or of a request in doubt, and keeps it: the victim is followed

@@ -100,10 +100,7 @@ func (a *Agent) document(now time.Time) *status.Document {
 
 // The record has the signals each second, and the pods each [keepPodsEvery] or, in an incident, each second too: for 110
 // pods they take two milliseconds.
-const (
-	keepEvery     = time.Second
-	keepPodsEvery = time.Minute
-)
+const keepEvery, keepPodsEvery = time.Second, time.Minute
 
 // keep hands a document over for the record, where it is time.
 func (a *Agent) keep(now time.Time) {
@@ -112,13 +109,19 @@ func (a *Agent) keep(now time.Time) {
 		return
 	}
 	seen.kept = now
-	if a.incidents.Any() || now.Sub(seen.whole) >= keepPodsEvery {
-		seen.whole, seen.last = now, nil
-		a.options.Keep(a.document(now))
+	if !a.incidents.Any() && now.Sub(seen.whole) < keepPodsEvery {
+		a.keepSignals()
 		return
 	}
-	d := &status.Document{Time: now.UTC(), LastTick: now.UTC(), Enforcement: a.acts}
-	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return seen.gap })
+	seen.whole, seen.last = now, nil
+	a.options.Keep(a.document(now))
+}
+
+// keepSignals hands over what the last tick saw of the signals.
+func (a *Agent) keepSignals() {
+	at, _ := a.progress.get()
+	d := &status.Document{Time: at.UTC(), LastTick: at.UTC(), Enforcement: a.acts}
+	d.AddSignals(&a.documents.sample, &a.documents.verdict, &a.policy.Policy, func() int64 { return a.documents.gap })
 	a.options.Keep(d)
 }
 

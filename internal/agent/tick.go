@@ -43,6 +43,10 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victim {
 	ended, carriedOut := a.victims.Update(ctx, now)
 	a.changed = a.changed || len(ended) > 0
+	if len(ended) > 0 && a.options.Keep != nil { // the record has what was available before and behind the end
+		a.keepSignals()
+		a.documents.kept = time.Time{}
+	}
 	if a.options.Pods.Synced() {
 		blocked, misconfigured := a.cooldown.Waiting(now, a.victims.Present)
 		a.options.Recorder.Ledger(now, a.victims.All(), blocked, misconfigured)
@@ -104,6 +108,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			a.keepChanged()
 			a.planned, a.known = &plan.Decision, a.export() // known is kept with each of its requests
 			a.executor.Start(ctx, plan)
+			a.documents.kept = time.Time{} // the record has what this was decided by
 			return next
 		}
 		if plan.NoneLeft() {

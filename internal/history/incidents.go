@@ -3,7 +3,6 @@ package history
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -65,7 +64,7 @@ type logged struct {
 	Deficit  int64     `json:"deficit"`
 	Line     int64     `json:"line"`
 	Of       int       `json:"of"`
-	Attempts []attempt `json:"attempts"`
+	Attempts []Request `json:"attempts"`
 	pod
 	// Of the end of a victim and of an incident:
 	Seconds   float64  `json:"duration_seconds"`
@@ -86,8 +85,9 @@ type pod struct {
 	Request int64  `json:"request"`
 }
 
-// attempt is a request of a decision.
-type attempt struct {
+// Request is one of a decision for a pod, with its answer. Pod is namespace/name, Grace in seconds; Again says that it
+// shortens the grace period of a victim.
+type Request struct {
 	Pod     string        `json:"pod"`
 	UID     string        `json:"uid"`
 	Rank    int           `json:"rank"`
@@ -131,64 +131,49 @@ func (r *Record) Incidents(since time.Time) ([]*Incident, error) {
 // collected makes incidents of lines.
 type collected struct {
 	all  []*Incident
-	node readings
+	node State
 }
 
-// readings are the signals as the last line says them.
-type readings struct {
-	signals []status.Signal
-	at      time.Time
-}
-
-// take takes what a line says of the signals.
-func (r *readings) take(l *Line) error {
-	var d struct {
-		Signals []status.Signal `json:"signals"`
+// reading returns what is available of a signal, and whether that is below one of its lines; nil where it is not known.
+func reading(d *status.Document, signal pressure.Signal) (available *int64, below bool) {
+	at := slices.IndexFunc(d.Signals, func(s status.Signal) bool { return s.Name == signal && s.Available != nil })
+	if at < 0 {
+		return nil, false
 	}
-	if err := json.Unmarshal(slices.Concat(l.Node, l.Change), &d); err != nil {
-		return fmt.Errorf("reading a line of the record: %w", err)
-	}
-	r.signals, r.at = d.Signals, l.Time
-	return nil
+	s := &d.Signals[at]
+	return s.Available, slices.ContainsFunc(s.Thresholds, func(t status.Threshold) bool { return t.Line != nil && *s.Available < *t.Line })
 }
 
-// of returns what is available of a signal, and whether that is below one of its lines; nil where it is not known.
-func (r *readings) of(signal pressure.Signal) (available *int64, below bool) {
-	for _, s := range r.signals {
-		if s.Name == signal && s.Available != nil {
-			return s.Available, slices.ContainsFunc(s.Thresholds, func(t status.Threshold) bool { return t.Line != nil && *s.Available < *t.Line })
-		}
-	}
-	return nil, false
-}
-
-// take takes the next line.
+// take takes the next line. What a calm node's change is not needed, and would take long.
 func (c *collected) take(l *Line) error {
 	if l.Log != nil {
 		c.logged(parse(l.Log), l.Time)
 		return nil
 	}
-	open := slices.ContainsFunc(c.all, func(i *Incident) bool { return i.Ended.IsZero() })
-	if !open || l.Lost > 0 {
+	if l.Node == nil && !slices.ContainsFunc(c.all, func(i *Incident) bool { return i.Ended.IsZero() }) {
 		return nil
 	}
-	before := c.node
-	if err := c.node.take(l); err != nil {
+	before := c.node.Node
+	if err := c.node.Take(l); err != nil || before == nil || c.node.Node == nil {
 		return err
 	}
 	for _, i := range c.all {
-		if !i.Ended.IsZero() {
-			continue
-		}
-		_, below := before.of(i.Signal)
-		if gap := min(l.Time.Sub(before.at), l.Time.Sub(i.Began)); below && gap < frameTime { // in a longer one no evictd ran
-			i.BelowSeconds += max(0, gap.Seconds())
-		}
-		if available, _ := c.node.of(i.Signal); available != nil && (i.Lowest == nil || *available < *i.Lowest) {
-			i.Lowest = available
+		if i.Ended.IsZero() {
+			i.reads(before, c.node.Node)
 		}
 	}
 	return nil
+}
+
+// reads takes a document, and the one before.
+func (i *Incident) reads(before, now *status.Document) {
+	_, below := reading(before, i.Signal)
+	if gap := min(now.Time.Sub(before.Time), now.Time.Sub(i.Began)); below && gap < frameTime { // in a longer one no evictd ran
+		i.BelowSeconds += max(0, gap.Seconds())
+	}
+	if available, _ := reading(now, i.Signal); available != nil && (i.Lowest == nil || *available < *i.Lowest) {
+		i.Lowest = available
+	}
 }
 
 // logged takes a line of the log. An incident may have begun before the record.
@@ -238,7 +223,7 @@ func (i *Incident) gone(l *logged) {
 }
 
 // request takes an answer.
-func (i *Incident) request(a *attempt) {
+func (i *Incident) request(a *Request) {
 	switch {
 	case !a.Outcome.Accepted() || slices.Contains(i.uids, a.UID):
 	case a.Outcome.Simulated():

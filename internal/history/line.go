@@ -95,6 +95,9 @@ func (s *State) Take(l *Line) (err error) {
 	switch d, last := (&status.Document{}), s.Node; {
 	case l.Node != nil:
 		s.Node, err = status.ReadRecorded(l.Node)
+		if last != nil && err == nil && s.Node.Time.Before(last.Time) { // a frame begins with the last document that had pods
+			s.Node.Time, s.Node.LastTick, s.Node.Enforcement, s.Node.Signals = last.Time, last.LastTick, last.Enforcement, last.Signals
+		}
 	case l.Change != nil && last != nil:
 		if err = json.Unmarshal(l.Change, d); err != nil { //nolint:musttag // of a request in doubt, which is not in it
 			return fmt.Errorf("reading a line of the record: %w", err)
