@@ -25,8 +25,8 @@ func amountOf(signal pressure.Signal, definition pressure.MemoryDefinition, u *u
 	}
 }
 
-// expected returns what the end of the pod whose cgroup it is should free, in the measure of each signal.
-func expected(u *usage.Pod, definition pressure.MemoryDefinition) pressure.Amounts {
+// Expected returns what the end of the pod whose cgroup it is should free, in the measure of each signal.
+func Expected(u *usage.Pod, definition pressure.MemoryDefinition) pressure.Amounts {
 	var frees pressure.Amounts
 	for _, signal := range pressure.Signals() {
 		if signal.OnDisk() {
@@ -51,7 +51,7 @@ const WholeStall = int64(time.Hour / time.Microsecond)
 func CgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) decide.Use {
 	amount, known := amountOf(signal, definition, u)
 	return decide.Use{
-		Value: amount, Known: known && !u.Unused, Expected: expected(u, definition),
+		Value: amount, Known: known && !u.Unused, Expected: Expected(u, definition),
 		WorkingSet: u.WorkingSet, Reclaim: u.Reclaim(),
 	}
 }

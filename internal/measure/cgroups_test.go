@@ -43,7 +43,7 @@ func TestAmountIsWhatIsExpected(t *testing.T) {
 		t.Errorf("kernel memory that is not known counts: %d", reclaim)
 	}
 	// A victim that has freed its memory ends no stall any more, and 0 replaces what was booked.
-	if got, there := expected(&usage.Pod{WorkingSet: 1 << 20}, pressure.Kernel).Of(pressure.MemoryStall); got != 0 || !there {
+	if got, there := Expected(&usage.Pod{WorkingSet: 1 << 20}, pressure.Kernel).Of(pressure.MemoryStall); got != 0 || !there {
 		t.Errorf("without memory: expected %d, %v", got, there)
 	}
 }

@@ -146,7 +146,7 @@ func (m *Measurer) Held(now time.Time) (map[string]pressure.Amounts, error) {
 	read, err := m.Collect(now)
 	held := make(map[string]pressure.Amounts, len(read))
 	for i := range read {
-		held[read[i].UID] = expected(&read[i], m.definition)
+		held[read[i].UID] = Expected(&read[i], m.definition)
 	}
 	return held, err
 }

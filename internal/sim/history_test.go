@@ -58,18 +58,23 @@ func recorded(t *testing.T, s *Scenario, policy agent.Policy) *history.Record {
 	return r
 }
 
+// leakBesideBudget is a pod that leaks beside one that a budget keeps.
+func leakBesideBudget() *Scenario {
+	return &Scenario{
+		Duration: seconds(420), Node: Machine{Memory: resource.MustParse("16Gi"), System: Curve{From: resource.MustParse("1Gi")}},
+		Pods: []Workload{
+			{Name: "leak", Namespace: "shop", Request: resource.MustParse("512Mi"), Memory: Curve{Shape: ShapeLeak, From: resource.MustParse("300Mi"), To: resource.MustParse("20Gi"), After: seconds(30), Over: seconds(480)}},
+			{Name: "small", Namespace: "shop", Request: resource.MustParse("100Mi"), Memory: Curve{From: resource.MustParse("1200Mi")}},
+			{Name: "blocked", Namespace: "shop", Request: resource.MustParse("512Mi"), Memory: Curve{From: resource.MustParse("6Gi")}, MaxUnavailable: new(int32(0))},
+		},
+	}
+}
+
 // TestRecordTellsIncidents plays a pod that leaks beside a budget, and reads what the record tells.
 func TestRecordTellsIncidents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &Scenario{
-			Duration: seconds(420), Node: Machine{Memory: resource.MustParse("16Gi"), System: Curve{From: resource.MustParse("1Gi")}},
-			Pods: []Workload{
-				{Name: "leak", Namespace: "shop", Request: resource.MustParse("512Mi"), Memory: Curve{Shape: ShapeLeak, From: resource.MustParse("300Mi"), To: resource.MustParse("20Gi"), After: seconds(30), Over: seconds(480)}},
-				{Name: "small", Namespace: "shop", Request: resource.MustParse("100Mi"), Memory: Curve{From: resource.MustParse("1200Mi")}},
-				{Name: "blocked", Namespace: "shop", Request: resource.MustParse("512Mi"), Memory: Curve{From: resource.MustParse("6Gi")}, MaxUnavailable: new(int32(0))},
-			},
-		}
+		s := leakBesideBudget()
 		policy := HardPolicy()
 		policy.Transition = time.Minute
 		r := recorded(t, s, policy)

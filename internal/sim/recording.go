@@ -1,0 +1,308 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/history"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/status"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Recording is a node as a record tells of it.
+type Recording struct {
+	readings []reading // in their order
+	pods     map[string]*course
+	requests []Request
+	answers  map[string][]Request // by the pods' UIDs
+	starts   []time.Time          // of evictd
+	kills    []time.Time          // of the kernel, by pod
+	careful  bool                 // the first start found no state of a container before
+	inFlight []decide.Victim      // at the beginning
+}
+
+// reading is what a line says of the node. A day has 86,400: what seldom changes is shared.
+type reading struct {
+	at        time.Time
+	available [pressure.SignalCount]int64 // without would-be victims
+	*circumstances
+}
+
+// circumstances are the same in many readings.
+type circumstances struct {
+	seen    [pressure.SignalCount]seen
+	acts    acting.State
+	config  *config.EvictdConfiguration
+	unknown string // why the list of the pods is; "" where it is not
+}
+
+// seen is a signal but for what is available.
+type seen struct {
+	state    pressure.State
+	capacity int64
+	reason   string // why it is not known
+}
+
+// observations are those of a sample.
+func (r *reading) observations() (all [pressure.SignalCount]pressure.Observation) {
+	for i, s := range r.seen {
+		all[i] = pressure.Observation{State: s.state, Available: r.available[i], Capacity: s.capacity}
+		if s.state != pressure.Known {
+			all[i].Err = errors.New(s.reason)
+		}
+	}
+	return all
+}
+
+// course is a pod over time.
+type course struct {
+	points  []point
+	ends    time.Time // it is not listed any more; the zero time while it is
+	asked   time.Time // when the API server took its eviction; the zero time where it did not
+	instead string    // the UID of the victim whose replacement it is; "" where it is none
+}
+
+// Request is one of a decision, with the decision's time.
+type Request struct {
+	Time time.Time
+	history.Request
+}
+
+// point is a pod as it was from a time on. Its facts are shared by the points between which they do not change.
+type point struct {
+	at   time.Time
+	is   *nodepods.Pod
+	uses *usage.Pod
+	disk pressure.Amounts
+}
+
+// pod returns what a document says of it.
+func (p *point) pod() *status.Pod { return &status.Pod{Pod: *p.is, Usage: p.uses, Disk: p.disk} }
+
+// ReadRecording reads what a record says of the time since then.
+func ReadRecording(r *history.Record, since time.Time) (*Recording, error) {
+	n := &Recording{pods: map[string]*course{}, answers: map[string][]Request{}}
+	var s history.State
+	err := r.Each(since, func(l *history.Line) error {
+		if l.Log != nil {
+			n.log(l)
+			return nil
+		}
+		if err := s.Take(l); err != nil || s.Node == nil || l.Lost > 0 {
+			return err
+		}
+		if last := len(n.readings) - 1; last >= 0 && s.Node.Time.Before(n.readings[last].at) {
+			return nil // the node's clock was set back
+		}
+		n.take(s.Node)
+		if !bytes.Contains(l.Change, []byte(`"pods":null`)) { // which says nothing of them
+			n.takePods(s.Node.Time, s.Node.Pods)
+		}
+		return nil
+	})
+	if err == nil && len(n.readings) == 0 {
+		err = errors.New("the record has nothing of that time; name an earlier --since")
+	}
+	n.pair()
+	return n, err
+}
+
+// pair notes which pods are victims, and which are their replacements: the next of the owner that has none yet.
+func (n *Recording) pair() {
+	for i := range n.requests {
+		q := &n.requests[i]
+		victim := n.pods[q.UID]
+		if victim == nil || !victim.asked.IsZero() || !q.Outcome.Accepted() || q.Outcome.Simulated() {
+			continue
+		}
+		victim.asked = q.Time
+		if next := n.next(victim); next != nil {
+			next.instead = q.UID
+		}
+	}
+}
+
+// next returns the replacement of a victim; nil where the record has none.
+func (n *Recording) next(victim *course) (next *course) {
+	for _, c := range n.pods {
+		begins := c.points[0].at
+		if c.instead != "" || c.owner() == "" || c.owner() != victim.owner() || !begins.After(victim.asked) {
+			continue
+		}
+		if next == nil || begins.Before(next.points[0].at) {
+			next = c
+		}
+	}
+	return next
+}
+
+func (c *course) owner() string { return c.points[0].is.OwnerUID }
+
+// log takes a line of the log.
+func (n *Recording) log(l *history.Line) {
+	var said struct {
+		Msg      string            `json:"msg"`
+		Time     time.Time         `json:"time"`
+		Attempts []history.Request `json:"attempts"`
+	}
+	_ = json.Unmarshal(l.Log, &said) // a message that is another's has other keys
+	for _, a := range said.Attempts {
+		q := Request{said.Time, a}
+		n.requests = append(n.requests, q)
+		n.answers[q.UID] = append(n.answers[q.UID], q)
+	}
+	switch said.Msg {
+	case "started":
+		n.starts = append(n.starts, l.Time)
+	case "no state of a container before: the start is a careful one":
+		n.careful = n.careful || len(n.readings) == 0
+	case "the kernel killed processes of a pod for want of memory":
+		n.kills = append(n.kills, l.Time)
+	}
+}
+
+// take takes a document.
+func (n *Recording) take(d *status.Document) {
+	now := reading{at: d.Time, circumstances: &circumstances{acts: d.Enforcement, config: d.Configuration, unknown: d.PodsUnknown}}
+	for i := range now.seen {
+		now.seen[i] = seen{state: pressure.Absent, reason: "the record does not have it"}
+	}
+	for _, s := range d.Signals {
+		now.seen[s.Name], now.available[s.Name] = read(&s, d.InFlight)
+	}
+	last := len(n.readings) - 1
+	if last < 0 {
+		n.inFlight, n.readings = d.InFlight, append(n.readings, now)
+		return
+	}
+	before := &n.readings[last]
+	if reflect.DeepEqual(before.config, now.config) {
+		now.config = before.config
+	}
+	if *before.circumstances == *now.circumstances {
+		now.circumstances = before.circumstances
+	}
+	if before.at.Equal(now.at) { // the beginning of a frame repeats it
+		n.readings = n.readings[:last]
+	}
+	n.readings = append(n.readings, now)
+}
+
+// read returns a signal as it was read, and what was available: what would-be victims hold is not reclaimed.
+func read(s *status.Signal, inFlight []decide.Victim) (is seen, available int64) {
+	switch {
+	case s.State == pressure.Absent.String():
+		return seen{state: pressure.Absent, reason: s.Reason}, 0
+	case s.Available == nil:
+		return seen{state: pressure.Unknown, reason: s.Reason}, 0
+	}
+	available = *s.Available
+	for _, v := range inFlight {
+		if v.Phase == decide.Gone && v.DryRun {
+			available -= v.Expected.At(s.Name)
+		}
+	}
+	return seen{state: pressure.Known, capacity: *s.Capacity}, available
+}
+
+// takePods takes the pods of a document.
+func (n *Recording) takePods(at time.Time, pods []status.Pod) {
+	listed := map[string]bool{}
+	for _, pod := range pods {
+		listed[pod.UID] = true
+		c := n.pods[pod.UID]
+		if c == nil {
+			c = &course{}
+			n.pods[pod.UID] = c
+		}
+		now := point{at: at, is: kept(&pod.Pod), uses: pod.Usage, disk: pod.Disk}
+		if last := len(c.points) - 1; last >= 0 {
+			before := c.points[last]
+			if reflect.DeepEqual(before.is, now.is) {
+				now.is = before.is
+			}
+			if now.is == before.is && reflect.DeepEqual(before.uses, now.uses) && before.disk == now.disk {
+				continue
+			}
+			if before.at.Equal(at) { // the beginning of a frame has all figures
+				c.points = c.points[:last]
+			}
+		}
+		c.points = append(c.points, now)
+	}
+	for uid, c := range n.pods {
+		if !listed[uid] && c.ends.IsZero() {
+			c.ends = at
+		}
+	}
+}
+
+// kept returns what is needed of a pod that a document has. The record has no labels but those that matter: those of one
+// owner are taken for the same.
+func kept(p *nodepods.Pod) *nodepods.Pod {
+	is := *p
+	is.CgroupUID = p.UID
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(cmp.Or(p.OwnerUID, p.UID)))
+	is.LabelsHash = hash.Sum64()
+	return &is
+}
+
+// end is the time of the last line.
+func (n *Recording) end() time.Time { return n.readings[len(n.readings)-1].at }
+
+// index returns which reading is the last before a time.
+func (n *Recording) index(now time.Time) int {
+	at, found := slices.BinarySearchFunc(n.readings, now, func(r reading, t time.Time) int { return r.at.Compare(t) })
+	if found {
+		return at
+	}
+	return max(0, at-1)
+}
+
+// at returns the pod at a time, nil before it is there and after its end.
+func (c *course) at(now time.Time) *status.Pod {
+	i, found := slices.BinarySearchFunc(c.points, now, func(p point, t time.Time) int { return p.at.Compare(t) })
+	if !found {
+		i--
+	}
+	if i < 0 || !c.ends.IsZero() && !now.Before(c.ends) {
+		return nil
+	}
+	p := c.points[i].pod()
+	if p.Disk == (pressure.Amounts{}) && i+1 < len(c.points) { // it is measured once a decision needs it
+		p.Disk = c.points[i+1].disk
+	}
+	return p
+}
+
+// last returns the pod as it was last before a time.
+func (c *course) last(now time.Time) *status.Pod {
+	for _, p := range slices.Backward(c.points) {
+		if !p.at.After(now) {
+			return p.pod()
+		}
+	}
+	return c.points[0].pod()
+}
+
+// uses is what a pod's cgroup says, with its UID; nil where it was not read.
+func uses(p *status.Pod) *usage.Pod {
+	if p.Usage == nil {
+		return nil
+	}
+	u := *p.Usage
+	u.UID = p.CgroupUID
+	return &u
+}
