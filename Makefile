@@ -181,7 +181,7 @@ e2e-every:
 test-faults-every: needs-gcc test-runner cluster-build
 	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -parallel 4 ./faults/...
 test-scenarios: test-runner
-	$(GOTEST) -run RandomScenarios ./internal/sim -scenarios=10000 -seed=$$(date +%s)
+	$(GOTEST) -run 'RandomScenarios|ReplayDecides' ./internal/sim -scenarios=10000 -seed=$$(date +%s) -replays=1000
 test-image: test-runner
 	cd test/image && $(GOTEST) ./...
 test-chart-server: test-runner cluster-build
@@ -440,8 +440,9 @@ needs-gcc:
 
 # The ratchet: a commit that takes lines away lowers it, and none raises it. The house ended at 20,000. What people
 # expect around an agent may take 900 more: the command line, validation by line, Events, annotations, taints and the
-# address of the document took 701. The black box may take 2,000 more: evictd simulate took 461, and the record 1,520.
-LOC_MAX := 22678
+# address of the document took 701. The black box may take 2,000 more: evictd simulate took 461, and the record with its
+# replay 1,539.
+LOC_MAX := 22697
 .PHONY: loc verify-loc
 loc: ## Lines of the product by package: Go below cmd, internal and pkg, without tests, internal/testing and internal/sim; fails above LOC_MAX
 	@find cmd internal pkg \( -path internal/testing -o -path internal/sim \) -prune -o -name '*.go' ! -name '*_test.go' -print | LC_ALL=C sort | xargs awk ' \

@@ -12,18 +12,15 @@ import (
 	"github.com/evictd/evictd/internal/history"
 )
 
+const recordUsage = "the `directory` of the record, or a file of evictd record export"
+
 // recordFlags say where a record is, and from when on.
 type recordFlags struct{ path, since string }
 
 // add adds the flags.
 func (f *recordFlags) add(cmd *cobra.Command) {
-	addRecord(cmd, &f.path, "")
+	cmd.Flags().StringVar(&f.path, "record", "", recordUsage)
 	cmd.Flags().StringVar(&f.since, "since", "24h", "from when on: a `time` such as 2h ago, or 2026-11-25T03:00:00Z")
-}
-
-// addRecord adds the flag of the record.
-func addRecord(cmd *cobra.Command, path *string, with string) {
-	cmd.Flags().StringVar(path, "record", "", with+"the `directory` of the record, or a file of evictd record export")
 }
 
 // open opens the record, for what is not older than the time that is returned.
@@ -32,19 +29,25 @@ func (f *recordFlags) open(cmd *cobra.Command) (*history.Record, time.Time, erro
 	if err != nil {
 		return nil, since, fmt.Errorf("--since: %w", err)
 	}
-	r, err := openRecord(f.path)
+	r, err := openRecord(cmd, f.path)
 	if err == nil && !cmd.Flags().Changed("since") && r.Exported() {
 		since = time.Unix(0, 0) // all of a file
 	}
 	return r, since, err
 }
 
-// openRecord opens the record of a flag.
-func openRecord(path string) (*history.Record, error) {
+// openRecord opens the record of a flag. What of it is damaged is said once the rest was read.
+func openRecord(cmd *cobra.Command, path string) (*history.Record, error) {
 	if path == "" {
 		return nil, errors.New("name the record by --record: a directory that evictd run --record writes, or a file of evictd record export")
 	}
-	return history.Open(path)
+	r, err := history.Open(path)
+	cmd.PostRun = func(*cobra.Command, []string) {
+		for _, what := range r.Damaged {
+			cmd.PrintErrln("evictd: " + what + "; the rest was read")
+		}
+	}
+	return r, err
 }
 
 // moment returns the time that a text names: so long ago, or a time of RFC 3339.
@@ -59,17 +62,6 @@ func moment(text string) (time.Time, error) {
 	return at, nil
 }
 
-// readRecord reads a record, and says what of it is damaged where the rest could be read.
-func readRecord(cmd *cobra.Command, r *history.Record, read func() error) error {
-	err := read()
-	for _, what := range r.Damaged {
-		if err == nil {
-			cmd.PrintErrln("evictd: " + what + "; the rest was read")
-		}
-	}
-	return err
-}
-
 func newIncidentsCommand() *cobra.Command {
 	var flags recordFlags
 	var output string
@@ -79,11 +71,7 @@ func newIncidentsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var all []*history.Incident
-		err = readRecord(cmd, r, func() (err error) {
-			all, err = r.Incidents(since)
-			return err
-		})
+		all, err := r.Incidents(since)
 		switch w := cmd.OutOrStdout(); {
 		case err != nil:
 			return err
@@ -106,24 +94,18 @@ func newShowCommand() *cobra.Command {
 	var path string
 	const short = "Tell the story of an incident: what grew before, what was decided and why, what came back, and a hint for the owners"
 	cmd := newCommand("show INCIDENT", short, func(cmd *cobra.Command, args []string) error {
-		r, err := openRecord(path)
+		r, err := openRecord(cmd, path)
 		if err != nil {
 			return err
 		}
-		return readRecord(cmd, r, func() error { return r.Show(cmd.OutOrStdout(), args[0]) })
+		return r.Show(cmd.OutOrStdout(), args[0])
 	})
 	cmd.Args = cobra.ExactArgs(1)
-	addRecord(cmd, &path, "")
+	cmd.Flags().StringVar(&path, "record", "", recordUsage)
 	return cmd
 }
 
 func newRecordCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "record", Short: "Save the record of what happened on the node"}
-	cmd.AddCommand(newExportCommand())
-	return cmd
-}
-
-func newExportCommand() *cobra.Command {
 	var flags recordFlags
 	var file string
 	cmd := newCommand("export -o FILE", "Save a part of the record, for another machine", func(cmd *cobra.Command, _ []string) error {
@@ -131,17 +113,17 @@ func newExportCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return readRecord(cmd, r, func() error {
-			if file == standardStream {
-				return r.Export(cmd.OutOrStdout(), since)
-			}
-			return save(file, func(w io.Writer) error { return r.Export(w, since) })
-		})
+		if file == standardStream {
+			return r.Export(cmd.OutOrStdout(), since)
+		}
+		return save(file, func(w io.Writer) error { return r.Export(w, since) })
 	})
 	flags.add(cmd)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "a new `file`; - writes to stdout")
 	_ = cmd.MarkFlagRequired("output") // it is there
-	return cmd
+	record := &cobra.Command{Use: "record", Short: "Save the record of what happened on the node"}
+	record.AddCommand(cmd)
+	return record
 }
 
 // save writes a new file that its owner alone may read. A file that is there already stays, and half a file is removed.

@@ -65,7 +65,7 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 		return group(cmd, args)
 	}
 	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand(),
-		newSimulateCommand(), newIncidentsCommand(), newRecordCommand())
+		newSimulateCommand(), newIncidentsCommand(), newReplayCommand(), newRecordCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

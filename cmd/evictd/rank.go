@@ -40,7 +40,7 @@ func newRankCommand() *cobra.Command {
 	f.StringVar(&flags.save, "save", "", "write evictd's document to a new `file`; - writes it to stdout instead of the ranking")
 	f.StringVar(&flags.snapshot, "snapshot", "", "rank a saved document, without a cluster; - reads it from stdin")
 	f.StringVar(&flags.at, "at", "", "rank as the record says that the node was at a `time`: so long ago, such as 90m, or 2026-11-25T03:00:00Z")
-	addRecord(cmd, &flags.record, "with --at, ")
+	f.StringVar(&flags.record, "record", "", "with --at, "+recordUsage)
 	f.StringVar(&flags.config, "config", "", "with --snapshot or --at, rank by this configuration `file`")
 	f.Lookup("config").Changed = true // not by $EVICTD_CONFIG, which is the agent's: a document has its own
 	cmd.MarkFlagsMutuallyExclusive("snapshot", "debug-bind-address")
@@ -113,20 +113,16 @@ func (f *rankFlags) open(cmd *cobra.Command) (d *status.Document, err error) {
 }
 
 // recorded returns the document of the record.
-func (f *rankFlags) recorded(cmd *cobra.Command) (d *status.Document, err error) {
+func (f *rankFlags) recorded(cmd *cobra.Command) (*status.Document, error) {
 	at, err := moment(f.at)
 	if err != nil {
 		return nil, err
 	}
-	r, err := openRecord(f.record)
+	r, err := openRecord(cmd, f.record)
 	if err != nil {
 		return nil, err
 	}
-	err = readRecord(cmd, r, func() (err error) {
-		d, err = r.At(at)
-		return err
-	})
-	return d, err
+	return r.At(at)
 }
 
 // saved returns a saved document.

@@ -16,7 +16,8 @@ import (
 )
 
 // recorded waits until the record tells of an incident in which that pod was ended as it should. Then it kills evictd,
-// reads the same in its next container, and the same story from what that container exports, on the machine.
+// reads the same in its next container, and on the machine the same story of what that container exports, whose replay
+// evicts the same pods.
 func (s *scene) recorded(w *worker, ended func(*history.Incident) []string) {
 	s.Helper()
 	key := s.namespace + "/" + w.Name
@@ -47,6 +48,12 @@ func (s *scene) recorded(w *worker, ended func(*history.Incident) []string) {
 	s.must(os.WriteFile(path, []byte(exported), 0o600))
 	here, err := exec.CommandContext(s.Context(), live.Files.Binary, "incidents", "show", id, "--record="+path).Output()
 	s.must(err)
+	replayed, err := exec.CommandContext(s.Context(), live.Files.Binary, "replay", "--record="+path).Output()
+	s.must(err)
+	if !strings.Contains(string(replayed), "\nthe same pods were evicted\n") {
+		s.Errorf("the record and its replay differ:\n%s", replayed)
+	}
+	s.Logf("%s", replayed)
 	// What is told grows meanwhile: the totals of an open incident, and rows.
 	for row := range strings.Lines(s.told(story)) {
 		if !strings.Contains(s.told(string(here)), row) {
