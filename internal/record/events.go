@@ -63,7 +63,7 @@ func eventTable() map[string]event {
 		reasonLikely: {reasonLikely, warning, "{dry}evictd would evict {pod} at {deadline}, when the grace period of the soft threshold ends, if the node is still short then.{why}" + figures +
 			" To keep it, have it use less by then; in the long run, have it request the memory and storage that it uses."},
 		reasonStuck: {reasonStuck, warning, "evictd evicted this pod for {signal}, it should have ended by {deadline} and has not: evictd does not rely on its end any more. " +
-			"Look for finalizers, volumes that do not unmount, or a container runtime that hangs."},
+			"Look for containers that still run, volumes that do not unmount, or a container runtime that hangs."},
 		reasonOOMKilled: {reasonOOMKilled, warning, "The kernel killed container {container} of this pod for want of memory{limit}. The container reached its limit, or the node ran out of memory."},
 		reasonHeld:      {reasonHeld, warning, "{dry}evictd evicts no pod: {hold}{answer}. {shortage}"},
 		reasonRefused:   {reasonRefused, warning, "evictd refuses its configuration, and {instead}: {error}"},
