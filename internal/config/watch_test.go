@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,26 +24,26 @@ const applies = 5 * time.Second
 type watched struct {
 	t       *testing.T // the bubble's
 	path    string
-	applied []int32 // each configuration's EvictionMaxPodGracePeriod
-	refused []string
-	fault   error // what apply answers
+	reports chan string // each fault, and the EvictionMaxPodGracePeriod of what is applied; no send is to wait
+	fails   atomic.Bool // apply does
 }
 
 // following runs a test of a file that is followed, with 1 in it. No poll is at the moment at which the test begins.
 func following(t *testing.T, inForce *EvictdConfiguration, test func(w *watched)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &watched{t: t, path: filepath.Join(t.TempDir(), "conf", "evictd.yaml")}
+		w := &watched{t: t, path: filepath.Join(t.TempDir(), "conf", "evictd.yaml"), reports: make(chan string, 100)}
 		put(w, withGrace("1"))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
 			ended <- Watch(ctx, w.path, inForce, func(c *EvictdConfiguration) error {
-				if w.fault == nil {
-					w.applied = append(w.applied, c.EvictionMaxPodGracePeriod)
+				if w.fails.Load() {
+					return errors.New("the sampler could not be opened")
 				}
-				return w.fault
-			}, func(err error) { w.refused = append(w.refused, err.Error()) })
+				w.reports <- fmt.Sprintf("applied %ds", c.EvictionMaxPodGracePeriod)
+				return nil
+			}, func(err error) { w.reports <- err.Error() })
 		}()
 		time.Sleep(time.Second)
 		test(w)
@@ -51,6 +52,16 @@ func following(t *testing.T, inForce *EvictdConfiguration, test func(w *watched)
 			t.Errorf("Watch ended with its context: %v", err)
 		}
 	})
+}
+
+// after returns what Watch reports in a time.
+func (w *watched) after(d time.Duration) (reported []string) {
+	time.Sleep(d)
+	synctest.Wait()
+	for len(w.reports) > 0 {
+		reported = append(reported, <-w.reports)
+	}
+	return reported
 }
 
 // did fails the test where an edit of the file failed.
@@ -98,62 +109,59 @@ func TestWatch(t *testing.T) {
 		write   func(w *watched, content string) // nil: it stays as it is
 		content string
 		after   time.Duration
-		applied []int32
-		refused []string // a part of each
+		reports []string // a part of each
 	}
-	fails := func(w *watched, content string) {
-		w.fault = errors.New("the sampler could not be opened")
-		put(w, content)
-	}
-	worksAgain := func(w *watched, _ string) { w.fault = nil }
+	fails := func(w *watched, _ string) { w.fails.Store(true) }
+	worksAgain := func(w *watched, _ string) { w.fails.Store(false) }
 	tests := map[string][]edit{
 		"an edit is applied once": {
-			{put, withGrace("2"), applies, []int32{2}, nil},
-			{overwrite, withGrace("3"), applies, []int32{3}, nil},
-			{nil, "", time.Hour, nil, nil},
+			{put, withGrace("2"), applies, []string{"applied 2s"}},
+			{overwrite, withGrace("3"), applies, []string{"applied 3s"}},
+			{nil, "", time.Hour, nil},
 		},
 		"what means the same as what is in force is not applied": {
-			{put, withGrace("1"), applies, nil, nil},
-			{put, "# a comment\n" + withGrace("1"), applies, nil, nil},
-			{put, withGrace("1") + "dryRun: true\n", applies, nil, nil},
-			{put, withGrace("2"), applies, []int32{2}, nil},
+			{put, withGrace("1"), applies, nil},
+			{put, "# a comment\n" + withGrace("1"), applies, nil},
+			{put, withGrace("1") + "dryRun: true\n", applies, nil},
+			{put, withGrace("2"), applies, []string{"applied 2s"}},
 		},
 		"each fault is reported once, and what is in force again, so that the fault is known to be over": {
-			{put, withGrace("-1"), applies, nil, []string{"evictionMaxPodGracePeriod"}},
-			{put, head + "dryRun: [", applies, nil, []string{"not YAML"}},
-			{nil, "", time.Hour, nil, nil},
-			{put, withGrace("1"), time.Hour, []int32{1}, nil},
+			{put, withGrace("-1"), applies, []string{"evictionMaxPodGracePeriod"}},
+			{put, head + "dryRun: [", applies, []string{"not YAML"}},
+			{nil, "", time.Hour, nil},
+			{put, withGrace("1"), time.Hour, []string{"applied 1s"}},
 		},
 		"half a configuration that is being written in place may be a valid one, and is not put in force": {
-			{overwrite, head, 2 * time.Second, nil, nil},
-			{overwrite, withGrace("2"), applies, []int32{2}, nil},
+			{overwrite, head, 2 * time.Second, nil},
+			{overwrite, withGrace("2"), applies, []string{"applied 2s"}},
 		},
 		"a ConfigMap's volume": {
-			{publish, withGrace("1"), applies, nil, nil},
-			{publish, withGrace("2"), applies, []int32{2}, nil},
-			{publish, withGrace("-3"), applies, nil, []string{"evictionMaxPodGracePeriod"}},
-			{publish, withGrace("4"), applies, []int32{4}, nil},
+			{publish, withGrace("1"), applies, nil},
+			{publish, withGrace("2"), applies, []string{"applied 2s"}},
+			{publish, withGrace("-3"), applies, []string{"evictionMaxPodGracePeriod"}},
+			{publish, withGrace("4"), applies, []string{"applied 4s"}},
 		},
 		"what could not be applied for a reason that passes is applied once it has passed, and refused once": {
-			{fails, withGrace("2"), time.Minute, nil, []string{"sampler could not be opened; trying again every 2s"}},
-			{worksAgain, "", applies, []int32{2}, nil},
+			{fails, "", 0, nil},
+			{put, withGrace("2"), time.Minute, []string{"sampler could not be opened; trying again every 2s"}},
+			{worksAgain, "", applies, []string{"applied 2s"}},
 		},
 		"what cannot be read is refused, and followed once it can": {
-			{func(w *watched, _ string) { w.did(os.Remove(w.path), os.Mkdir(w.path, 0o700)) }, "", time.Hour, nil, []string{"is a directory"}},
-			{remove, "", 0, nil, nil},
-			{put, head + strings.Repeat("#\n", strictyaml.MaxBytes), applies, nil, []string{"larger than 1 MiB"}},
-			{put, withGrace("2"), applies, []int32{2}, nil},
+			{func(w *watched, _ string) { w.did(os.Remove(w.path), os.Mkdir(w.path, 0o700)) }, "", time.Hour, []string{"is a directory"}},
+			{remove, "", 0, nil},
+			{put, head + strings.Repeat("#\n", strictyaml.MaxBytes), applies, []string{"larger than 1 MiB"}},
+			{put, withGrace("2"), applies, []string{"applied 2s"}},
 		},
 	}
 	// A file that is missing or empty for a moment is no fault, one that stays so is one, and its return is applied. The
 	// same is true for its directory.
 	for name, lost := range map[string]edit{
-		"no file":      {remove, "", time.Hour, nil, []string{"no such file"}},
-		"an empty one": {overwrite, "", time.Hour, nil, []string{"has no text"}},
-		"no directory": {removeDirectory, "", time.Hour, nil, []string{"no such file"}},
+		"no file":      {remove, "", time.Hour, []string{"no such file"}},
+		"an empty one": {overwrite, "", time.Hour, []string{"has no text"}},
+		"no directory": {removeDirectory, "", time.Hour, []string{"no such file"}},
 	} {
-		moment := []edit{{lost.write, "", poll, nil, nil}, {put, withGrace("1"), poll, nil, nil}} // one poll finds it gone
-		tests[name] = append(slices.Repeat(moment, 10), lost, edit{put, withGrace("1"), time.Hour, []int32{1}, nil})
+		moment := []edit{{lost.write, "", poll, nil}, {put, withGrace("1"), poll, nil}} // one poll finds it gone
+		tests[name] = append(slices.Repeat(moment, 10), lost, edit{put, withGrace("1"), time.Hour, []string{"applied 1s"}})
 	}
 	for name, edits := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -163,12 +171,9 @@ func TestWatch(t *testing.T) {
 					if e.write != nil {
 						e.write(w, e.content)
 					}
-					time.Sleep(e.after)
-					synctest.Wait()
-					if !slices.Equal(w.applied, e.applied) || !slices.EqualFunc(w.refused, e.refused, strings.Contains) {
-						w.t.Fatalf("edit %d: applied %v and refused %q, want %v and %q", i, w.applied, w.refused, e.applied, e.refused)
+					if got := w.after(e.after); !slices.EqualFunc(got, e.reports, strings.Contains) {
+						w.t.Fatalf("edit %d: reports %q, want %q", i, got, e.reports)
 					}
-					w.applied, w.refused = nil, nil
 				}
 			})
 		})
@@ -180,10 +185,8 @@ func TestWatchChangedBefore(t *testing.T) {
 	t.Parallel()
 	for _, inForce := range []*EvictdConfiguration{nil, mustParse(t, withGrace("2"))} {
 		following(t, inForce, func(w *watched) {
-			time.Sleep(applies)
-			synctest.Wait()
-			if !slices.Equal(w.applied, []int32{1}) || w.refused != nil {
-				w.t.Errorf("applied %v and refused %q, want 1", w.applied, w.refused)
+			if got := w.after(applies); !slices.Equal(got, []string{"applied 1s"}) {
+				w.t.Errorf("reports %q, want that 1 s is applied", got)
 			}
 		})
 	}
