@@ -87,8 +87,9 @@ func fillCache(path, mebibytes string) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // a test's own
+	block := make([]byte, 1<<20)
 	for range n {
-		_, fault = f.Write(make([]byte, 1<<20))
+		_, fault = f.Write(block)
 		err = errors.Join(err, fault)
 	}
 	_, fault = f.Seek(0, io.SeekStart)
