@@ -45,7 +45,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, path string) error {
 		}
 	}
 	w, asJSON := cmd.OutOrStdout(), f.output == formatJSON
-	story, arms := scenario.NewStory(w, asJSON), scenario.Arms{}
+	story, arms := &scenario.Story{W: w, JSON: asJSON}, scenario.Arms{}
 	play := func(arm sim.Arm, tell func(sim.Event)) {
 		if err == nil {
 			arms[arm], err = s.Play(cmd.Context().Err, arm, simulated(c), f.seed, tell)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -105,15 +106,9 @@ func (c checker) workload(path *field.Path, w *sim.Workload) {
 	for name, amount := range map[string]int64{"request": w.Request.Value(), "limit": w.Limit.Value()} {
 		strictyaml.AtLeast(c.Faults, path.Child(name), amount, 0, "")
 	}
-	if w.Grace != nil {
-		strictyaml.AtLeast(c.Faults, path.Child("grace"), w.Grace.Duration, time.Second, "")
-	}
-	if w.Stops != nil {
-		strictyaml.AtLeast(c.Faults, path.Child("stops"), w.Stops.Duration, 0, "")
-	}
-	if w.MaxUnavailable != nil {
-		strictyaml.AtLeast(c.Faults, path.Child("maxUnavailable"), *w.MaxUnavailable, 0, "")
-	}
+	strictyaml.AtLeast(c.Faults, path.Child("grace"), ptr.Deref(w.Grace, metav1.Duration{Duration: time.Second}).Duration, time.Second, "")
+	strictyaml.AtLeast(c.Faults, path.Child("stops"), ptr.Deref(w.Stops, metav1.Duration{}).Duration, 0, "")
+	strictyaml.AtLeast(c.Faults, path.Child("maxUnavailable"), ptr.Deref(w.MaxUnavailable, 0), 0, "")
 	for name, curve := range map[string]*sim.Curve{"memory": &w.Memory, "cache": &w.Cache, "disk": &w.Disk} {
 		c.curve(path.Child(name), curve)
 	}

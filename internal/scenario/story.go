@@ -14,16 +14,13 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// Story writes what happens in a scenario as it happens, a line each.
+// Story writes what happens in a scenario as it happens, a line each: for people, or JSON for machines.
 type Story struct {
-	w    io.Writer
-	json bool
+	W    io.Writer
+	JSON bool
 	// Err is the first error of the writer; nil while there is none.
 	Err error
 }
-
-// NewStory returns a story for people, or of JSON lines for machines.
-func NewStory(w io.Writer, asJSON bool) *Story { return &Story{w: w, json: asJSON} }
 
 // line is an event as JSON.
 type line struct {
@@ -40,10 +37,10 @@ type line struct {
 func (s *Story) Tell(e sim.Event) {
 	for _, text := range sentences(e) {
 		var err error
-		if s.json {
-			err = json.NewEncoder(s.w).Encode(lineOf(&e, text))
+		if s.JSON {
+			err = json.NewEncoder(s.W).Encode(lineOf(&e, text))
 		} else {
-			err = wording.Table(s.w, wording.Columns, [][]string{{clock(e.At), text}})
+			err = wording.Table(s.W, wording.Columns, [][]string{{clock(e.At), text}})
 		}
 		if s.Err == nil {
 			s.Err = err
@@ -70,14 +67,10 @@ func clock(d time.Duration) string {
 
 // sentences says what an event is.
 func sentences(e sim.Event) []string {
-	switch {
-	case e.Decision != nil:
+	if e.Decision != nil {
 		return decided(e.Decision)
-	case e.Pod != "":
-		return []string{e.Pod + " " + e.Text}
-	default:
-		return []string{e.Text}
 	}
+	return []string{strings.TrimSpace(e.Pod + " " + e.Text)}
 }
 
 // decided says what a decision of evictd's came to.
