@@ -26,7 +26,10 @@ func (n *Recording) Compare(w io.Writer, policy func(*config.EvictdConfiguration
 		rows = [][]string{{"no request was sent, neither in the record nor in the replay"}}
 	}
 	rows = append(rows, nil, []string{fmt.Sprintf("below a hard line in the replay: %v", r.Below.Round(time.Second/10))})
+	alone := func(row []string) bool { return len(row) == 3 && (row[1] == "" || row[2] == "") }
 	switch {
+	case r.Model.IsZero() && slices.ContainsFunc(rows, alone):
+		rows = append(rows, []string{"the record says too little of the node where a request is in one of them alone"})
 	case !r.Model.IsZero():
 		rows = append(rows, []string{"from " + clock(r.Model) + " on the replay is a model: a pod was evicted in one of them alone, or at another time"})
 	default:

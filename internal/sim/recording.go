@@ -41,10 +41,11 @@ type reading struct {
 
 // circumstances are the same in many readings.
 type circumstances struct {
-	seen    [pressure.SignalCount]seen
-	acts    acting.State
-	config  *config.EvictdConfiguration
-	unknown string // why the list of the pods is; "" where it is not
+	seen     [pressure.SignalCount]seen
+	acts     acting.State
+	config   *config.EvictdConfiguration
+	unknown  string    // why the list of the pods is; "" where it is not
+	measured time.Time // when the pods' use of the disks was asked for last
 }
 
 // seen is a signal but for what is available.
@@ -174,7 +175,7 @@ func (n *Recording) log(l *history.Line) {
 
 // take takes a document.
 func (n *Recording) take(d *status.Document) {
-	now := reading{at: d.Time, circumstances: &circumstances{acts: d.Enforcement, config: d.Configuration, unknown: d.PodsUnknown}}
+	now := reading{at: d.Time, circumstances: &circumstances{acts: d.Enforcement, config: d.Configuration, unknown: d.PodsUnknown, measured: d.DiskMeasured}}
 	for i := range now.seen {
 		now.seen[i] = seen{state: pressure.Absent, reason: "the record does not have it"}
 	}
