@@ -193,6 +193,51 @@ func TestDamageCostsItsFrame(t *testing.T) {
 	}
 }
 
+// TestIncidentsWithGaps reads incidents whose beginning or end is lost.
+func TestIncidentsWithGaps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newTestWriter(t, dir, 1<<30)
+	for i, text := range []string{
+		`{"msg":"incident ended","incident":"a","signal":"memory.available","victims":["shop/a"],"kubelet_evictions":["shop/k"]}`,
+		`{"msg":"incident began","incident":"b","signal":"memory.available","since":"2026-11-25T05:00:01Z"}`,
+		`{"msg":"incident began","incident":"c","signal":"memory.available","since":"2026-11-25T05:00:02Z"}`,
+		`{"msg":"victim ended","victim":"shop/c","uid":"c","signal":"memory.available","reclaimed":7}`,
+	} {
+		w.take(entry{at: begin().Add(time.Duration(i) * time.Second), text: []byte(text)})
+	}
+	end(w)
+	all, err := read(t, dir).Incidents(time.Time{})
+	var got []string
+	for _, i := range all {
+		got = append(got, fmt.Sprint(i.ID, " ", i.How(), " ", i.Evicted, i.Kubelet, i.Reclaimed))
+	}
+	want := []string{"a after evictions [shop/a] [shop/k] 0", "b by itself [] [] 0", "c open [shop/c] [] 7"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %q, want %q", err, got, want)
+	}
+}
+
+// TestNothingOfThatTime asks for what is behind the end of a record, a part of which is damaged.
+func TestNothingOfThatTime(t *testing.T) {
+	t.Parallel()
+	path := written(t, 3)
+	whole, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, whole[:len(whole)-1], 0o600)
+	}
+	r := read(t, path)
+	if err == nil {
+		err = r.Each(begin().Add(time.Hour), func(*Line) error { return nil })
+	}
+	if err != nil || len(r.Damaged) != 1 {
+		t.Errorf("%v, damaged %v", err, r.Damaged)
+	}
+	if err := r.Export(io.Discard, begin().Add(time.Hour)); err == nil || !strings.Contains(err.Error(), "nothing of that time") {
+		t.Error(err)
+	}
+}
+
 // TestOtherFiles names files that are no records of this evictd.
 func TestOtherFiles(t *testing.T) {
 	t.Parallel()

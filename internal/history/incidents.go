@@ -65,24 +65,19 @@ type logged struct {
 	Line     int64     `json:"line"`
 	Of       int       `json:"of"`
 	Attempts []Request `json:"attempts"`
-	pod
+	Victim   string    `json:"victim"`
+	UID      string    `json:"uid"`
+	Usage    int64     `json:"usage"`
 	// Of the end of a victim and of an incident:
 	Seconds   float64  `json:"duration_seconds"`
 	Reclaimed *int64   `json:"reclaimed"`
+	Victims   []string `json:"victims"`
+	Would     []string `json:"would_be_victims"`
 	Kubelet   []string `json:"kubelet_evictions"`
 	// Of a kill, and of all else:
 	Killed    string `json:"pod"`
 	Container string `json:"container"`
 	Error     string `json:"error"`
-}
-
-// pod is the one that a line is about.
-type pod struct {
-	Victim  string `json:"victim"`
-	UID     string `json:"uid"`
-	Owner   string `json:"owner"`
-	Usage   int64  `json:"usage"`
-	Request int64  `json:"request"`
 }
 
 // Request is one of a decision for a pod, with its answer. Pod is namespace/name, Grace in seconds; Again says that it
@@ -117,7 +112,7 @@ func parse(text json.RawMessage) *logged {
 
 // Incidents returns those that were open since a time, the oldest first.
 func (r *Record) Incidents(since time.Time) ([]*Incident, error) {
-	var c collected
+	c := collected{all: []*Incident{}}
 	err := r.Each(since, func(l *Line) error {
 		if l.Time.Before(since) && l.Node == nil {
 			return nil
@@ -179,6 +174,11 @@ func (i *Incident) reads(before, now *status.Document) {
 // logged takes a line of the log. An incident may have begun before the record.
 func (c *collected) logged(l *logged, at time.Time) {
 	if l.Incident != "" && !slices.ContainsFunc(c.all, func(i *Incident) bool { return i.ID == l.Incident }) {
+		for _, i := range c.all {
+			if i.Ended.IsZero() && i.Signal == l.Signal { // its end is lost
+				i.Ended = l.Since
+			}
+		}
 		c.all = append(c.all, &Incident{ID: l.Incident, Signal: l.Signal, Began: l.Since})
 	}
 	for _, i := range c.all {
@@ -195,6 +195,7 @@ func (i *Incident) logged(l *logged, at time.Time) {
 		i.Lowest = &l.Available
 	case msgEnded:
 		i.Ended, i.Kubelet, i.Lowest = at, l.Kubelet, cmp.Or(l.Lowest, i.Lowest)
+		i.Evicted, i.WouldEvict = l.Victims, l.Would // its beginning may be lost
 	case msgDecision:
 		for n := range l.Attempts {
 			i.request(&l.Attempts[n])

@@ -25,6 +25,7 @@ type Record struct {
 	files []file
 	// Damaged says what could not be read, a clause each: what is whole was read all the same.
 	Damaged []string
+	whole   int // frames
 }
 
 // Open opens a record: the directory that evictd writes to, or a file that was exported. An error says what to do.
@@ -42,9 +43,7 @@ func (r *Record) Exported() bool { return len(r.files) == 1 && r.files[0].from.I
 // Each calls f with each line of the record that is not older than since, in their order, and with the lines before
 // it in its frame. It ends with the first error of f.
 func (r *Record) Each(since time.Time, f func(*Line) error) error {
-	whole := 0
 	err := r.frames(since, func(_ []byte, lines []Line) error {
-		whole++
 		for i := range lines {
 			if l := &lines[i]; l.Version > Version {
 				return fmt.Errorf("the record has version %d, and this evictd reads version %d; read it with the evictd that wrote it", l.Version, Version)
@@ -55,7 +54,7 @@ func (r *Record) Each(since time.Time, f func(*Line) error) error {
 		}
 		return nil
 	})
-	if err == nil && whole == 0 && len(r.Damaged) > 0 {
+	if err == nil && r.whole == 0 && len(r.Damaged) > 0 {
 		err = errors.New("nothing of it can be read: " + r.Damaged[0] + "; name a directory that evictd run --record writes, or a file of evictd record export")
 	}
 	return err
@@ -68,7 +67,7 @@ func (r *Record) frames(since time.Time, f func(raw []byte, lines []Line) error)
 		return err
 	}
 	defer decoder.Close()
-	r.Damaged = nil
+	r.Damaged, r.whole = nil, 0
 	for i, file := range r.files {
 		if i+1 < len(r.files) && r.files[i+1].from.Add(frameTime).Before(since) { // a frame is of the hour in which it began
 			continue
@@ -80,6 +79,9 @@ func (r *Record) frames(since time.Time, f func(raw []byte, lines []Line) error)
 		for at := 0; at < len(data); {
 			end := at + length(data[at:])
 			lines, why := decode(decoder, data[at:end])
+			if why == nil {
+				r.whole++
+			}
 			switch {
 			case why != nil: // up to where the next frame may begin
 				if end = len(data); bytes.Contains(data[at+1:], []byte(magic)) {
@@ -154,20 +156,23 @@ func (r *Record) At(at time.Time) (*status.Document, error) {
 	switch {
 	case err != nil && !errors.Is(err, errFound):
 		return nil, err
-	case s.Node == nil || at.Sub(s.Node.Time) > 2*keptEvery:
+	case s.Node == nil || at.Sub(s.Node.Time) > 2*time.Minute:
 		return nil, fmt.Errorf("the record has nothing of %s: evictd did not run then, its lines went with the oldest, or they are not written yet, which may take ten minutes",
 			at.UTC().Format(time.RFC3339))
 	}
 	return s.Node, nil
 }
 
-// keptEvery is how old a line of the pods is at most.
-const keptEvery = time.Minute
-
-// Export writes the whole frames that are not older than since, as they are.
+// Export writes the whole frames that are not older than since, as they are. An error says that there is none.
 func (r *Record) Export(w io.Writer, since time.Time) error {
-	return r.frames(since, func(raw []byte, _ []Line) error {
+	some := false
+	err := r.frames(since, func(raw []byte, _ []Line) error {
+		some = true
 		_, err := w.Write(raw)
 		return err
 	})
+	if err == nil && !some {
+		err = errors.New("the record has nothing of that time; name an earlier --since")
+	}
+	return err
 }

@@ -57,12 +57,12 @@ type story struct {
 	of     *Incident
 	state  State
 	rows   [][]string
-	first  map[string]int64 // what each pod used ten minutes before
-	growth []string         // the pods that grew most until it began, a cell each
-	most   map[string]int64 // what each pod used at most
-	ended  map[string]pod   // the pods that evictd, the kubelet or the kernel ended, by namespace/name
-	began  bool             // the growth is known
-	seen   map[string]bool  // the UIDs of all pods so far
+	first  map[string]int64    // what each pod used ten minutes before
+	growth []string            // the pods that grew most until it began, a cell each
+	most   map[string]int64    // what each pod used at most
+	ended  map[string]rank.Pod // the pods that evictd, the kubelet or the kernel ended, by namespace/name
+	began  bool                // the growth is known
+	seen   map[string]bool     // the UIDs of all pods so far
 }
 
 // Show tells the story of an incident, for people. An error says that the record does not have it.
@@ -76,7 +76,7 @@ func (r *Record) Show(w io.Writer, id string) error {
 	if at < 0 {
 		return fmt.Errorf("the record has no incident %q; evictd incidents lists those that it has", id)
 	}
-	s := &story{of: all[at], first: map[string]int64{}, most: map[string]int64{}, ended: map[string]pod{}, seen: map[string]bool{}}
+	s := &story{of: all[at], first: map[string]int64{}, most: map[string]int64{}, ended: map[string]rank.Pod{}, seen: map[string]bool{}}
 	from, until := s.of.Began.Add(-before), s.of.Ended.Add(after)
 	err = r.Each(from, func(l *Line) error {
 		switch {
@@ -134,7 +134,7 @@ func (s *story) pods(at time.Time, known bool) {
 
 // lost reports whether a pod of an owner was ended.
 func (s *story) lost(owner string) bool {
-	return owner != "" && slices.ContainsFunc(slices.Collect(maps.Values(s.ended)), func(p pod) bool { return p.Owner == owner })
+	return owner != "" && slices.ContainsFunc(slices.Collect(maps.Values(s.ended)), func(p rank.Pod) bool { return p.Owner == owner })
 }
 
 // grew returns the pods that grew most.
@@ -198,16 +198,15 @@ func (s *story) gone(l *logged, at time.Time) {
 }
 
 // facts returns what is known of a pod.
-func (s *story) facts(key string) (p pod) {
-	p.Victim = key
+func (s *story) facts(key string) rank.Pod {
 	if s.state.Node != nil {
 		for _, known := range s.state.Node.Facts(s.of.Signal) {
 			if known.Key() == key {
-				p.Owner, p.Request = known.Owner, known.Request
+				return known
 			}
 		}
 	}
-	return p
+	return rank.Pod{}
 }
 
 // decided tells a decision.
@@ -216,41 +215,50 @@ func (s *story) decided(l *logged) {
 		s.say(l.Time, "evictd holds, %s", strings.TrimSuffix(l.Hold+": "+l.Detail, ": "))
 		return
 	}
+	all, unknown := s.candidates()
 	for _, a := range l.Attempts {
 		what := "asks for " + a.Pod + ": " + strings.TrimSuffix(string(a.Outcome)+": "+cmp.Or(a.Message, a.Budget), ": ")
 		switch {
 		case a.Outcome.Accepted() && a.Again:
 			what = fmt.Sprintf("shortens the grace period of %s to %d s", a.Pod, a.Grace)
 		case a.Outcome.Accepted() && a.Pod == l.Victim:
-			what = fmt.Sprintf("%s %s, %d of %d candidates: it uses %s, requests %s", map[bool]string{false: "evicts", true: "would evict"}[a.Outcome.Simulated()],
-				a.Pod, a.Rank, l.Of, s.amount(l.Usage), s.amount(l.Request))
-			s.ended[a.Pod] = l.pod
+			what = fmt.Sprintf("%s %s, %d of %d candidates", map[bool]string{false: "evicts", true: "would evict"}[a.Outcome.Simulated()], a.Pod, a.Rank, l.Of)
+			if at := slices.IndexFunc(all, func(e status.Entry) bool { return e.UID == a.UID }); at >= 0 {
+				what += ": it " + all[at].Reason
+			}
+			s.ended[a.Pod] = s.facts(a.Pod)
 		}
 		s.say(l.Time, "evictd %s", what)
 	}
-	s.say(l.Time, "%s is %s, its line %s, %s are missing; %s", l.Signal, s.amount(l.Available), s.amount(l.Line), s.amount(l.Deficit), s.smaller(l))
+	s.say(l.Time, "%s is %s, its line %s, %s are missing; %s", l.Signal, s.amount(l.Available), s.amount(l.Line), s.amount(l.Deficit), smaller(all, unknown, l))
+}
+
+// candidates are those of the last document, in their order; unknown says why that is not known.
+func (s *story) candidates() (all []status.Entry, unknown string) {
+	if s.state.Node == nil {
+		return nil, "the record has nothing of the node before"
+	}
+	d := *s.state.Node
+	if d.Rank(s.of.Signal); d.Ranking == nil {
+		return nil, d.Unranked
+	}
+	return d.Ranking.Candidates, ""
 }
 
 // smaller says whether a candidate that uses less would have sufficed.
-func (s *story) smaller(l *logged) string {
-	const none = "no smaller candidate would have sufficed"
-	if s.state.Node == nil || l.Victim == "" {
-		return none
-	}
-	d := *s.state.Node
-	d.Rank(l.Signal)
-	if d.Ranking == nil {
-		return "whether a smaller one would have sufficed is not known: " + d.Unranked
+func smaller(all []status.Entry, unknown string, l *logged) string {
+	if unknown != "" {
+		return "whether a smaller one would have sufficed is not known: " + unknown
 	}
 	var least *status.Entry
-	for i := range d.Ranking.Candidates {
-		e := &d.Ranking.Candidates[i]
+	for i := range all {
+		e := &all[i]
 		if e.Usage != nil && *e.Usage >= l.Deficit && *e.Usage < l.Usage && (least == nil || *e.Usage < *least.Usage) {
 			least = e
 		}
 	}
 	if least == nil {
-		return none
+		return "no smaller candidate would have sufficed"
 	}
 	return fmt.Sprintf("a smaller one would have sufficed, %s/%s, candidate %d: it %s", least.Namespace, least.Name, least.Rank, least.Reason)
 }

@@ -25,8 +25,6 @@ const (
 	frameTime, shortFrame = 10 * time.Minute, time.Minute
 	// mostKept is how many frames wait in memory while the disk is short: those of ten minutes, and less than a MiB.
 	mostKept = 10
-	// endWait is how long the end waits for the disk.
-	endWait = time.Second
 	// window is how far back a frame refers; the library's own default costs 18 MiB of heap.
 	window = 128 << 10
 )
@@ -126,7 +124,7 @@ func (w *Writer) Run(ctx context.Context) {
 	<-ctx.Done()
 	select {
 	case <-ended:
-	case <-time.NewTimer(endWait).C:
+	case <-time.NewTimer(time.Second).C:
 	}
 }
 
