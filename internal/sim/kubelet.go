@@ -68,20 +68,20 @@ func (k *kubelet) look(p *play, now time.Time) {
 			k.collect(p, min(p.unusedImages(now), o.Capacity/5-o.Available))
 		}
 	}
-	for _, t := range config.Thresholds {
+	acted := false
+	for _, t := range config.Thresholds { // one is acted upon, and each that is met makes its condition of the node
 		if sample = k.sees(p, now); !t.Hard || !short(&sample, t) {
 			continue
 		}
-		if t.Signal.OnDisk() {
-			k.disk = now
+		if !t.Signal.OnDisk() {
+			k.memory = now
+		} else if k.disk = now; !acted {
 			k.collect(p, p.unusedImages(now))
 			sample = k.sees(p, now)
-		} else {
-			k.memory = now
 		}
-		if short(&sample, t) {
+		if !acted && short(&sample, t) {
+			acted = true
 			k.evict(p, &sample, t, now)
-			return
 		}
 	}
 }
@@ -105,10 +105,8 @@ func (k *kubelet) evict(p *play, sample *pressure.Sample, t pressure.Threshold, 
 	var pods []rank.Pod
 	for _, uid := range slices.Sorted(maps.Keys(p.lives)) {
 		l, pod := p.lives[uid], p.pods[uid]
-		if pod.noCgroup || pod.leaving != nil || l.of.Priority >= rank.SystemCriticalPriority {
-			continue
-		}
 		one := nodepods.FromAPI(pod.api).Pod
+		one.Terminating = false // the grace period is the kubelet's then
 		one.Sampled, one.Usage, one.Request = true, pod.memory+pod.cache, l.of.request()
 		if resource == rank.Disk {
 			one.Usage, one.Request = l.of.Disk.At(now.Sub(l.created)), 0
@@ -125,14 +123,17 @@ func (k *kubelet) evict(p *play, sample *pressure.Sample, t pressure.Threshold, 
 	p.say(k.victim.key, "is evicted by the kubelet, with a grace period of 1 s: its %s is %s, its line %s", t.Signal, rank.Bytes(o.Available), rank.Bytes(t.Quantity.Of(o.Capacity)))
 }
 
-// end is the end of the kubelet's victim, which stays listed.
+// end is the end of the kubelet's victim, which stays listed unless it was deleted.
 func (k *kubelet) end(p *play, now time.Time) {
-	l := k.victim
-	pod := p.pods[l.uid].api.DeepCopy()
-	byKubelet(pod)
-	victim := p.pods[l.uid]
-	victim.api, victim.memory, victim.cache, victim.noCgroup = pod, 0, 0, true
-	p.After(kubeletListed, func() { delete(p.pods, l.uid) })
+	l, victim := k.victim, p.pods[k.victim.uid]
+	if victim.leaving != nil {
+		delete(p.pods, l.uid)
+	} else {
+		pod := victim.api.DeepCopy()
+		byKubelet(pod)
+		victim.api, victim.memory, victim.cache, victim.noCgroup = pod, 0, 0, true
+		p.After(kubeletListed, func() { delete(p.pods, l.uid) })
+	}
 	p.gone(l, now)
 }
 
