@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -32,6 +34,22 @@ type kubelet struct {
 	disk     time.Time // the same
 	collects time.Time // next
 	removed  int64     // of unused images, in bytes
+}
+
+// Look is one of the simulated kubelet's, which test/parity has the kubelet's own eviction manager repeat.
+type Look struct {
+	At            time.Duration   // since the beginning
+	Before, After pressure.Sample // by the kubelet's measures, before and after it removes images
+	Removes       bool            // unused images, also where there are none
+	Grace         time.Duration   // the victim's; 0 without one
+	Pods          []LookedAt      // that run
+}
+
+// LookedAt is a pod with its working set and its use of the disk, and whether none like it is admitted after the look.
+type LookedAt struct {
+	Pod              *corev1.Pod
+	Memory, Disk     int64
+	Evicted, Refused bool
 }
 
 // step looks where that is due.
@@ -68,7 +86,7 @@ func (k *kubelet) look(p *play, now time.Time) {
 			k.collect(p, min(p.unusedImages(now), o.Capacity/5-o.Available))
 		}
 	}
-	acted := false
+	look, acted := Look{At: p.since(), Before: k.sees(p, now)}, false
 	for _, t := range config.Thresholds { // one is acted upon, and each that is met makes its condition of the node
 		if sample = k.sees(p, now); !t.Hard || !short(&sample, t) {
 			continue
@@ -76,14 +94,29 @@ func (k *kubelet) look(p *play, now time.Time) {
 		if !t.Signal.OnDisk() {
 			k.memory = now
 		} else if k.disk = now; !acted {
+			look.Removes = true
 			k.collect(p, p.unusedImages(now))
 			sample = k.sees(p, now)
 		}
 		if !acted && short(&sample, t) {
 			acted = true
-			k.evict(p, &sample, t, now)
+			look.Grace = k.evict(p, &sample, t, now)
 		}
 	}
+	if p.scenario.Looks != nil {
+		k.tell(p, &look, now)
+	}
+}
+
+// tell tells of a look that is over.
+func (k *kubelet) tell(p *play, look *Look, now time.Time) {
+	look.After = k.sees(p, now)
+	for uid, l := range p.lives {
+		pod := p.pods[uid]
+		used, disk := pod.memory+pod.cache, l.of.Disk.At(now.Sub(l.created))
+		look.Pods = append(look.Pods, LookedAt{pod.api, used, disk, l == k.victim, k.refuses(l.of, now)})
+	}
+	p.scenario.Looks(look)
 }
 
 // collect removes so much of images that no pod uses; false where there is none.
@@ -96,8 +129,9 @@ func (k *kubelet) collect(p *play, amount int64) bool {
 	return true
 }
 
-// evict ends the first pod of the kubelet's order, which is evictd's without its protections, over working sets.
-func (k *kubelet) evict(p *play, sample *pressure.Sample, t pressure.Threshold, now time.Time) {
+// evict ends the first pod of the kubelet's order, which is evictd's without its protections, over working sets. It
+// returns the grace period.
+func (k *kubelet) evict(p *play, sample *pressure.Sample, t pressure.Threshold, now time.Time) time.Duration {
 	resource := rank.Memory
 	if t.Signal.OnDisk() {
 		resource = rank.Disk
@@ -115,12 +149,13 @@ func (k *kubelet) evict(p *play, sample *pressure.Sample, t pressure.Threshold, 
 	}
 	ranking := rank.Order(resource, pods, rank.Rules{DaemonSets: false})
 	if len(ranking.Candidates) == 0 {
-		return
+		return 0
 	}
 	k.victim, k.since = p.lives[ranking.Candidates[0].Pod.UID], now
 	p.ended(k.victim, ByKubelet)
 	o := sample.Of(t.Signal)
 	p.say(k.victim.key, "is evicted by the kubelet, with a grace period of 1 s: its %s is %s, its line %s", t.Signal, rank.Bytes(o.Available), rank.Bytes(t.Quantity.Of(o.Capacity)))
+	return kubeletGrace
 }
 
 // end is the end of the kubelet's victim, which stays listed unless it was deleted.

@@ -322,6 +322,7 @@ func (p *play) put(key string, w *Workload) {
 		pod.OwnerReferences = nil
 	case "DaemonSet":
 		pod.OwnerReferences[0].APIVersion = "apps/v1"
+		pod.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists}}
 	}
 	pod.Spec.Priority = &w.Priority
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(w.grace().Seconds()))

@@ -22,6 +22,8 @@ type Scenario struct {
 	Pods     []Workload      `json:"pods"`
 	// API are the faults of the API server.
 	API []APIFault `json:"api,omitempty"`
+	// Looks is told of each look of the kubelet; nil is not.
+	Looks func(*Look) `json:"-"`
 
 	killed  []time.Duration      // when evictd is killed, and its next container starts
 	watches func(*play)          // looks at each step; nil does nothing

@@ -8,6 +8,8 @@
 // exactly what evictd does with that one rule replaced, and everything that the rule does
 // not affect is compared as usual.
 //
+// The kubelet of evictd simulate is compared with the same manager, look by look.
+//
 // It is a separate module, because the kubelet needs hundreds of modules that evictd does
 // not.
 package parity

@@ -15,6 +15,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	kubeletstats "k8s.io/kubernetes/pkg/kubelet/server/stats"
 	kubelettypes "k8s.io/kubernetes/pkg/kubelet/types"
 	"k8s.io/utils/clock"
@@ -30,10 +31,12 @@ type Cycle struct {
 	Reclaims string
 	// Order are the names of its active pods, ranked if it reclaimed.
 	Order []string
+	// Images says that it removed unused images first.
+	Images bool
 	// Victim is the pod that it killed, "" for none. Message is its message for the pod, and
-	// Hard says whether the grace period was the one second of a hard eviction.
+	// Grace the grace period in seconds, one for a hard eviction.
 	Victim, Message string
-	Hard            bool
+	Grace           int64
 	// Seen says that evictd sees by the pod's status then that the kubelet evicted it.
 	Seen bool
 	// Memory, Disk and PID are the node's conditions.
@@ -56,6 +59,7 @@ type oracle struct {
 	pods    []*corev1.Pod // as in the kubelet; nil for a node without pods
 	stats   []statsapi.PodStats
 	manager eviction.Manager
+	admits  lifecycle.PodAdmitHandler
 	clock   readingClock
 	at      int // the reading of this cycle; -1 before the first
 	ranked  []*corev1.Pod
@@ -76,7 +80,7 @@ func kubelet(ctx context.Context, state *State, thresholds []evictionapi.Thresho
 			o.stats = append(o.stats, *stats)
 		}
 	}
-	o.manager, _ = eviction.NewManager(o, eviction.Config{
+	o.manager, o.admits = eviction.NewManager(o, eviction.Config{
 		PressureTransitionPeriod: state.Thresholds.Transition,
 		MaxPodGracePeriodSeconds: softGrace,
 		Thresholds:               thresholds,
@@ -90,6 +94,9 @@ func kubelet(ctx context.Context, state *State, thresholds []evictionapi.Thresho
 func (o *oracle) activePods() []*corev1.Pod {
 	o.finish()
 	o.at++
+	if o.state.turn != nil {
+		o.state.turn(o)
+	}
 	if o.at == len(o.state.Readings) {
 		close(o.ended)
 		runtime.Goexit()
@@ -120,7 +127,7 @@ func (o *oracle) kill(pod *corev1.Pod, _ bool, grace *int64, change func(*corev1
 	cycle := &o.cycles[o.at]
 	cycle.Victim, cycle.Message = pod.Name, killed.Status.Message
 	cycle.Seen = !nodepods.FromAPI(killed).KubeletEvictedAt.IsZero()
-	cycle.Hard = *grace < ownGrace
+	cycle.Grace = *grace
 	return nil
 }
 
@@ -140,8 +147,14 @@ func (o *oracle) HasDedicatedContainerFs(context.Context) (bool, error) {
 	return o.state.Layout == SplitFS, nil
 }
 
-// DeleteUnusedImages finds none.
-func (o *oracle) DeleteUnusedImages(context.Context) error { return nil }
+// DeleteUnusedImages changes the reading where it finds some.
+func (o *oracle) DeleteUnusedImages(context.Context) error {
+	o.cycles[o.at].Images = true
+	if cleaned := o.state.Readings[o.at].cleaned; cleaned != nil {
+		o.state.Readings[o.at].Figures = cleaned
+	}
+	return nil
+}
 
 // DeleteAllUnusedContainers finds none.
 func (o *oracle) DeleteAllUnusedContainers(context.Context) error { return nil }

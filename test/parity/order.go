@@ -52,7 +52,7 @@ func chosenFrom(held []pressure.Pressure, cycle *Cycle) []pressure.Pressure {
 		if resourceOf(p.Threshold.Signal) != cycle.Reclaims {
 			continue
 		}
-		if told && (line != p.Line || available != p.Observed.Available || cycle.Hard != p.Threshold.Hard) {
+		if told && (line != p.Line || available != p.Observed.Available || (cycle.Grace < ownGrace) != p.Threshold.Hard) {
 			continue
 		}
 		chosen = append(chosen, *p)

@@ -41,6 +41,8 @@ type State struct {
 	// KubeletMemory says that evictd's thresholds on memory.available are thresholds on
 	// kubeletMemory.available, beside its default measure of memory.
 	KubeletMemory bool `json:"kubeletMemory,omitempty"`
+
+	turn func(*oracle) // is called before each reading and after the last; nil is not
 }
 
 // Thresholds are the texts of one configuration, by signal, in the syntax of both.
@@ -66,6 +68,8 @@ type Reading struct {
 	After time.Duration `json:"after"`
 	// Figures are the readings by signal; a signal that is missing is unknown.
 	Figures map[string]Figure `json:"figures"`
+
+	cleaned map[string]Figure // once unused images are removed; nil: there are none
 }
 
 // Figure is one signal's reading.
