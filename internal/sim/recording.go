@@ -16,6 +16,7 @@ import (
 	"github.com/evictd/evictd/internal/history"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/status"
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -106,7 +107,7 @@ func ReadRecording(r *history.Record, since time.Time) (*Recording, error) {
 		if last := len(n.readings) - 1; last >= 0 && s.Node.Time.Before(n.readings[last].at) {
 			return nil // the node's clock was set back
 		}
-		n.take(s.Node)
+		n.read(s.Node)
 		if !bytes.Contains(l.Change, []byte(`"pods":null`)) { // which says nothing of them
 			n.takePods(s.Node.Time, s.Node.Pods)
 		}
@@ -115,6 +116,7 @@ func ReadRecording(r *history.Record, since time.Time) (*Recording, error) {
 	if err == nil && len(n.readings) == 0 {
 		err = errors.New("the record has nothing of that time; name an earlier --since")
 	}
+	slices.SortStableFunc(n.requests, func(a, b Request) int { return a.Time.Compare(b.Time) })
 	n.pair()
 	return n, err
 }
@@ -156,14 +158,19 @@ func (n *Recording) log(l *history.Line) {
 		Msg      string            `json:"msg"`
 		Time     time.Time         `json:"time"`
 		Attempts []history.Request `json:"attempts"`
+		Victim   string            `json:"victim"`
+		UID      string            `json:"uid"`
+		Accepted time.Time         `json:"accepted"`
 	}
 	_ = json.Unmarshal(l.Log, &said) // a message that is another's has other keys
 	for _, a := range said.Attempts {
-		q := Request{said.Time, a}
-		n.requests = append(n.requests, q)
-		n.answers[q.UID] = append(n.answers[q.UID], q)
+		n.take(Request{said.Time, a})
 	}
 	switch said.Msg {
+	case "victim ended": // whose decision is lost where evictd was killed within a second
+		if len(n.answers[said.UID]) == 0 {
+			n.take(Request{said.Accepted, history.Request{Pod: said.Victim, UID: said.UID, Outcome: evict.Evicted}})
+		}
 	case "started":
 		n.starts = append(n.starts, l.Time)
 	case "no state of a container before: the start is a careful one":
@@ -173,14 +180,20 @@ func (n *Recording) log(l *history.Line) {
 	}
 }
 
-// take takes a document.
-func (n *Recording) take(d *status.Document) {
+// take takes a request.
+func (n *Recording) take(q Request) {
+	n.requests = append(n.requests, q)
+	n.answers[q.UID] = append(n.answers[q.UID], q)
+}
+
+// read takes a document.
+func (n *Recording) read(d *status.Document) {
 	now := reading{at: d.Time, circumstances: &circumstances{acts: d.Enforcement, config: d.Configuration, unknown: d.PodsUnknown, measured: d.DiskMeasured}}
 	for i := range now.seen {
 		now.seen[i] = seen{state: pressure.Absent, reason: "the record does not have it"}
 	}
 	for _, s := range d.Signals {
-		now.seen[s.Name], now.available[s.Name] = read(&s, d.InFlight)
+		now.seen[s.Name], now.available[s.Name] = reads(&s, d.InFlight)
 	}
 	last := len(n.readings) - 1
 	if last < 0 {
@@ -200,8 +213,8 @@ func (n *Recording) take(d *status.Document) {
 	n.readings = append(n.readings, now)
 }
 
-// read returns a signal as it was read, and what was available: what would-be victims hold is not reclaimed.
-func read(s *status.Signal, inFlight []decide.Victim) (is seen, available int64) {
+// reads returns a signal as it was read, and what was available: what would-be victims hold is not reclaimed.
+func reads(s *status.Signal, inFlight []decide.Victim) (is seen, available int64) {
 	switch {
 	case s.State == pressure.Absent.String():
 		return seen{state: pressure.Absent, reason: s.Reason}, 0
