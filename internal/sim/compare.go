@@ -61,7 +61,7 @@ func pairs(was, is []Request) (rows [][]string) {
 
 // same reports whether two requests are for the same pod at the same time.
 func (r *Request) same(other *Request) bool {
-	return r.UID == other.UID && r.Again == other.Again && r.Time.Sub(other.Time).Abs() <= together
+	return r.UID == other.UID && r.Again == other.Again && r.Time.Sub(other.Time).Abs() <= r.near()
 }
 
 // said says what a request was.

@@ -70,15 +70,26 @@ func (r *reading) observations() (all [pressure.SignalCount]pressure.Observation
 // course is a pod over time.
 type course struct {
 	points  []point
-	ends    time.Time // it is not listed any more; the zero time while it is
-	asked   time.Time // when the API server took its eviction; the zero time where it did not
-	instead string    // the UID of the victim whose replacement it is; "" where it is none
+	ends    time.Time     // it is not listed any more; the zero time while it is
+	asked   time.Time     // when the API server took its eviction; the zero time where it did not
+	near    time.Duration // of that request
+	instead string        // the UID of the victim whose replacement it is; "" where it is none
 }
 
-// Request is one of a decision, with the decision's time.
+// Request is one of a decision, with the decision's time and signal.
 type Request struct {
-	Time time.Time
+	Time   time.Time
+	Signal pressure.Signal
 	history.Request
+}
+
+// near is how far apart the same request may be in a record, which has a line a second, and in its replay: for a disk
+// more, as the record does not have how old the kubelet's figures were, for whose renewal evictd waits.
+func (r *Request) near() time.Duration {
+	if r.Signal.OnDisk() {
+		return decide.RenewedWithin
+	}
+	return 3 * time.Second
 }
 
 // point is a pod as it was from a time on. Its facts are shared by the points between which they do not change.
@@ -129,7 +140,7 @@ func (n *Recording) pair() {
 		if victim == nil || !victim.asked.IsZero() || !q.Outcome.Accepted() || q.Outcome.Simulated() {
 			continue
 		}
-		victim.asked = q.Time
+		victim.asked, victim.near = q.Time, q.near()
 		if next := n.next(victim); next != nil {
 			next.instead = q.UID
 		}
@@ -157,6 +168,7 @@ func (n *Recording) log(l *history.Line) {
 	var said struct {
 		Msg      string            `json:"msg"`
 		Time     time.Time         `json:"time"`
+		Signal   pressure.Signal   `json:"signal"`
 		Attempts []history.Request `json:"attempts"`
 		Victim   string            `json:"victim"`
 		UID      string            `json:"uid"`
@@ -164,12 +176,12 @@ func (n *Recording) log(l *history.Line) {
 	}
 	_ = json.Unmarshal(l.Log, &said) // a message that is another's has other keys
 	for _, a := range said.Attempts {
-		n.take(Request{said.Time, a})
+		n.take(Request{said.Time, said.Signal, a})
 	}
 	switch said.Msg {
 	case "victim ended": // whose decision is lost where evictd was killed within a second
 		if len(n.answers[said.UID]) == 0 {
-			n.take(Request{said.Accepted, history.Request{Pod: said.Victim, UID: said.UID, Outcome: evict.Evicted}})
+			n.take(Request{said.Accepted, said.Signal, history.Request{Pod: said.Victim, UID: said.UID, Outcome: evict.Evicted}})
 		}
 	case "started":
 		n.starts = append(n.starts, l.Time)

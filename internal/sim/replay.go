@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// together is how far apart the same request may be in a record, which has a line a second, and in its replay.
-	together = 3 * time.Second
 	// stops is how long a pod takes to end that did not end in the record, and starts how long its replacement takes.
 	stops, starts = time.Second, 5 * time.Second
 	// inTime is how long before an OOM kill a request comes in time.
@@ -194,7 +192,7 @@ func (p replayer) Decision(d *decide.Decision) {
 	defer r.mu.Unlock()
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
-		r.replayed.Requests = append(r.replayed.Requests, Request{d.Time, history.Request{
+		r.replayed.Requests = append(r.replayed.Requests, Request{d.Time, d.Pressure.Threshold.Signal, history.Request{
 			Pod: a.Entry.Pod.Key(), UID: a.Entry.Pod.UID, Rank: a.Entry.Position,
 			Outcome: a.Result.Outcome, Message: a.Result.Message, Budget: a.Result.Budget, Again: a.Escalates,
 		}})

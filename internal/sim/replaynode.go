@@ -117,7 +117,7 @@ func (r *replay) lives(uid string, now time.Time) bool {
 
 // together reports whether a pod was evicted at the same time in the record.
 func (c *course) together(asked time.Time) bool {
-	return !c.asked.IsZero() && asked.Sub(c.asked).Abs() <= together
+	return !c.asked.IsZero() && asked.Sub(c.asked).Abs() <= c.near
 }
 
 // account counts the time below a hard line. mu is held.
@@ -137,7 +137,7 @@ func (r *replay) account(sample *pressure.Sample) {
 // differs returns when a pod was evicted that is not here.
 func (r *replay) differs(now time.Time) time.Time {
 	for uid, was := range r.pods {
-		if _, leaves := r.asked[uid]; !was.asked.IsZero() && !leaves && now.Sub(was.asked) > together && was.asked.After(r.readings[0].at) {
+		if _, leaves := r.asked[uid]; !was.asked.IsZero() && !leaves && now.Sub(was.asked) > was.near && was.asked.After(r.readings[0].at) {
 			return was.asked
 		}
 	}
@@ -196,7 +196,7 @@ func (r *replay) Present(uid string) (there bool, err error) {
 func (r *replay) Measure(ctx context.Context, _ []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	asked := time.Now()
 	for i := r.index(asked); i < len(r.readings) && r.readings[i].at.Sub(asked) < decide.DiskTimeout; i++ {
-		if asked.Sub(r.readings[i].measured) > together {
+		if asked.Sub(r.readings[i].measured) > time.Second {
 			continue
 		}
 		select {
@@ -253,7 +253,7 @@ func (r *replay) Evict(_ context.Context, q evict.Request) evict.Result {
 		return evict.Result{Outcome: evict.Gone, Sent: now}
 	} else if _, leaves := r.asked[q.UID]; result.Outcome.Accepted() && !q.DryRun && !leaves {
 		r.asked[q.UID] = now
-		if was.asked.IsZero() || was.asked.Sub(now) > together {
+		if was.asked.IsZero() || was.asked.Sub(now) > was.near {
 			if r.replayed.Model.IsZero() {
 				r.replayed.Model = now
 			}
