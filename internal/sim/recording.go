@@ -29,6 +29,7 @@ type Recording struct {
 	answers  map[string][]Request // by the pods' UIDs
 	starts   []time.Time          // of evictd
 	kills    []time.Time          // of the kernel, by pod
+	applied  time.Time            // when a configuration was last
 	careful  bool                 // the first start found no state of a container before
 	inFlight []decide.Victim      // at the beginning
 }
@@ -167,6 +168,7 @@ func (c *course) owner() string { return c.points[0].is.OwnerUID }
 func (n *Recording) log(l *history.Line) {
 	var said struct {
 		Msg      string            `json:"msg"`
+		At       time.Time         `json:"ts"`
 		Time     time.Time         `json:"time"`
 		Signal   pressure.Signal   `json:"signal"`
 		Attempts []history.Request `json:"attempts"`
@@ -183,6 +185,8 @@ func (n *Recording) log(l *history.Line) {
 		if len(n.answers[said.UID]) == 0 {
 			n.take(Request{said.Accepted, said.Signal, history.Request{Pod: said.Victim, UID: said.UID, Outcome: evict.Evicted}})
 		}
+	case "configuration applied":
+		n.applied = said.At
 	case "started":
 		n.starts = append(n.starts, l.Time)
 	case "no state of a container before: the start is a careful one":
@@ -213,8 +217,10 @@ func (n *Recording) read(d *status.Document) {
 		return
 	}
 	before := &n.readings[last]
-	if reflect.DeepEqual(before.config, now.config) {
+	if now.at.Before(n.applied) || reflect.DeepEqual(before.config, now.config) {
 		now.config = before.config
+	} else {
+		n.reconfigure(now.config)
 	}
 	if *before.circumstances == *now.circumstances {
 		now.circumstances = before.circumstances
@@ -223,6 +229,17 @@ func (n *Recording) read(d *status.Document) {
 		n.readings = n.readings[:last]
 	}
 	n.readings = append(n.readings, now)
+}
+
+// reconfigure gives the readings since a configuration was applied that one: the record has it at the beginning of the next
+// frame.
+func (n *Recording) reconfigure(c *config.EvictdConfiguration) {
+	for i := range n.readings {
+		if r := &n.readings[i]; !n.applied.IsZero() && !r.at.Before(n.applied) {
+			r.circumstances = new(*r.circumstances)
+			r.config = c
+		}
+	}
 }
 
 // reads returns a signal as it was read, and what was available: what would-be victims hold is not reclaimed.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/history"
+	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -103,4 +106,50 @@ func TestReplayWithAnotherPolicy(t *testing.T) {
 		}
 	})
 	golden.Compare(t, "testdata/replay.txt", out.String(), *updateGolden, "go test ./internal/sim -update")
+}
+
+// TestConfigurationOfARecording applies a configuration between two frames: it is the one of all readings since then.
+func TestConfigurationOfARecording(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 25, 3, 0, 0, 0, time.UTC)
+	dir, now, c := t.TempDir(), begin, config.Default()
+	w, err := history.NewWriter(dir, history.Options{Now: func() time.Time { return now }, MaxSize: 1 << 30, Failed: func(err error) { t.Error(err) }, Complete: func(d *status.Document) {
+		d.APIVersion, d.Kind, d.Configuration = status.APIVersion, status.Kind, c
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	document := func(second int) {
+		w.Document(&status.Document{Time: begin.Add(time.Duration(second) * time.Second), Pods: []status.Pod{}})
+	}
+	document(0)
+	document(1)
+	now = begin.Add(1500 * time.Millisecond)
+	if _, err = fmt.Fprintf(w, `{"ts":"%s","msg":"configuration applied"}`, now.Format(time.RFC3339Nano)); err != nil {
+		t.Fatal(err)
+	}
+	document(2)
+	document(3)
+	w.Run(ended)
+	c = new(*c)
+	c.DryRun = !c.DryRun
+	document(4)
+	w.Run(ended)
+	r, err := history.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := ReadRecording(r, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var later []bool
+	for _, r := range n.readings {
+		later = append(later, r.config.DryRun == c.DryRun)
+	}
+	if want := []bool{false, false, true, true, true}; !slices.Equal(later, want) {
+		t.Errorf("the readings have the later configuration: %v, want %v", later, want)
+	}
 }

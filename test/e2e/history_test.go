@@ -17,7 +17,7 @@ import (
 
 // recorded waits until the record tells of an incident in which that pod was ended as it should. Then it kills evictd,
 // reads the same in its next container, and on the machine the same story of what that container exports, whose replay
-// evicts the same pods.
+// evicts that pod where evictd did.
 func (s *scene) recorded(w *worker, ended func(*history.Incident) []string) {
 	s.Helper()
 	key := s.namespace + "/" + w.Name
@@ -50,10 +50,10 @@ func (s *scene) recorded(w *worker, ended func(*history.Incident) []string) {
 	s.must(err)
 	replayed, err := exec.CommandContext(s.Context(), live.Files.Binary, "replay", "--record="+path).Output()
 	s.must(err)
-	if !strings.Contains(string(replayed), "\nthe same pods were evicted\n") {
-		s.Errorf("the record and its replay differ:\n%s", replayed)
+	// When it goes in the replay depends on what lies between two lines of the record.
+	if strings.Count(string(replayed), key) == 1 {
+		s.Errorf("%s is evicted in the record or in its replay alone:\n%s", key, replayed)
 	}
-	s.Logf("%s", replayed)
 	// What is told grows meanwhile: the totals of an open incident, and rows.
 	for row := range strings.Lines(s.told(story)) {
 		if !strings.Contains(s.told(string(here)), row) {
