@@ -95,11 +95,11 @@ type Request struct {
 
 // The messages of the log that incidents are made of.
 const (
-	msgBegan    = "incident began"
-	msgEnded    = "incident ended"
-	msgDecision = "decision"
-	msgGone     = "victim ended"
-	msgKilled   = "the kernel killed processes of a pod for want of memory"
+	MsgBegan    = "incident began"
+	MsgEnded    = "incident ended"
+	MsgDecision = "decision"
+	MsgGone     = "victim ended"
+	MsgKilled   = "the kernel killed processes of a pod for want of memory"
 )
 
 // parse returns what a line of the log says. What is of another type there is left out: a key means one thing in each
@@ -191,18 +191,18 @@ func (c *collected) logged(l *logged, at time.Time) {
 // logged takes a line of the log that is about the incident, or about none.
 func (i *Incident) logged(l *logged, at time.Time) {
 	switch l.Msg {
-	case msgBegan:
+	case MsgBegan:
 		i.Lowest = &l.Available
-	case msgEnded:
+	case MsgEnded:
 		i.Ended, i.Kubelet, i.Lowest = at, l.Kubelet, cmp.Or(l.Lowest, i.Lowest)
 		i.Evicted, i.WouldEvict = l.Victims, l.Would // its beginning may be lost
-	case msgDecision:
+	case MsgDecision:
 		for n := range l.Attempts {
 			i.request(&l.Attempts[n])
 		}
-	case msgGone:
+	case MsgGone:
 		i.gone(l)
-	case msgKilled:
+	case MsgKilled:
 		if i.Ended.IsZero() && i.Signal.Kind() == pressure.MemoryKind {
 			i.Killed = append(i.Killed, l.Killed)
 		}

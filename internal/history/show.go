@@ -165,15 +165,15 @@ func (s *story) logged(l *logged, at time.Time) {
 		return
 	}
 	switch l.Msg {
-	case msgBegan:
+	case MsgBegan:
 		s.say(at, "%s is %s: the incident begins", l.Signal, s.amount(l.Available))
-	case msgEnded:
+	case MsgEnded:
 		s.say(at, "the incident has ended")
-	case msgDecision:
+	case MsgDecision:
 		s.decided(l)
-	case msgGone:
+	case MsgGone:
 		s.gone(l, at)
-	case msgKilled:
+	case MsgKilled:
 		s.ended[l.Killed] = s.facts(l.Killed)
 		s.say(at, "the kernel kills container %s of %s", l.Container, l.Killed)
 	case "started", "configuration applied", "evictd acts", "evictd does not act":

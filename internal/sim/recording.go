@@ -26,12 +26,11 @@ type Recording struct {
 	readings []reading // in their order
 	pods     map[string]*course
 	requests []Request
-	answers  map[string][]Request // by the pods' UIDs
-	starts   []time.Time          // of evictd
-	kills    []time.Time          // of the kernel, by pod
-	applied  time.Time            // when a configuration was last
-	careful  bool                 // the first start found no state of a container before
-	inFlight []decide.Victim      // at the beginning
+	starts   []time.Time     // of evictd
+	kills    []time.Time     // of the kernel, by pod
+	applied  time.Time       // when a configuration was last
+	careful  bool            // the first start found no state of a container before
+	inFlight []decide.Victim // at the beginning
 }
 
 // reading is what a line says of the node. A day has 86,400: what seldom changes is shared.
@@ -106,7 +105,7 @@ func (p *point) pod() *status.Pod { return &status.Pod{Pod: *p.is, Usage: p.uses
 
 // ReadRecording reads what a record says of the time since then.
 func ReadRecording(r *history.Record, since time.Time) (*Recording, error) {
-	n := &Recording{pods: map[string]*course{}, answers: map[string][]Request{}}
+	n := &Recording{pods: map[string]*course{}}
 	var s history.State
 	err := r.Each(since, func(l *history.Line) error {
 		if l.Log != nil {
@@ -178,12 +177,12 @@ func (n *Recording) log(l *history.Line) {
 	}
 	_ = json.Unmarshal(l.Log, &said) // a message that is another's has other keys
 	for _, a := range said.Attempts {
-		n.take(Request{said.Time, said.Signal, a})
+		n.requests = append(n.requests, Request{said.Time, said.Signal, a})
 	}
 	switch said.Msg {
-	case "victim ended": // whose decision is lost where evictd was killed within a second
-		if len(n.answers[said.UID]) == 0 {
-			n.take(Request{said.Accepted, said.Signal, history.Request{Pod: said.Victim, UID: said.UID, Outcome: evict.Evicted}})
+	case history.MsgGone: // whose decision is lost where evictd was killed within a second
+		if !slices.ContainsFunc(n.requests, func(q Request) bool { return q.UID == said.UID }) {
+			n.requests = append(n.requests, Request{said.Accepted, said.Signal, history.Request{Pod: said.Victim, UID: said.UID, Outcome: evict.Evicted}})
 		}
 	case "configuration applied":
 		n.applied = said.At
@@ -191,15 +190,9 @@ func (n *Recording) log(l *history.Line) {
 		n.starts = append(n.starts, l.Time)
 	case "no state of a container before: the start is a careful one":
 		n.careful = n.careful || len(n.readings) == 0
-	case "the kernel killed processes of a pod for want of memory":
+	case history.MsgKilled:
 		n.kills = append(n.kills, l.Time)
 	}
-}
-
-// take takes a request.
-func (n *Recording) take(q Request) {
-	n.requests = append(n.requests, q)
-	n.answers[q.UID] = append(n.answers[q.UID], q)
 }
 
 // read takes a document.
@@ -338,14 +331,4 @@ func (c *course) last(now time.Time) *status.Pod {
 		}
 	}
 	return c.points[0].pod()
-}
-
-// uses is what a pod's cgroup says, with its UID; nil where it was not read.
-func uses(p *status.Pod) *usage.Pod {
-	if p.Usage == nil {
-		return nil
-	}
-	u := *p.Usage
-	u.UID = p.CgroupUID
-	return &u
 }

@@ -86,7 +86,6 @@ type replay struct {
 	node     *Node // takes what is recorded
 	mu       sync.Mutex
 	policy   agent.Policy
-	lines    []pressure.Threshold
 	asked    map[string]time.Time // when evictions were taken, by UID
 	made     map[string]*course   // replacements, by UID
 	below    time.Time            // since when a signal is; the zero time where none is
@@ -156,12 +155,6 @@ func (r *replay) adopt(policy func(*config.EvictdConfiguration) agent.Policy) ag
 	defer r.mu.Unlock()
 	r.policy = policy(r.readings[r.index(time.Now())].config)
 	r.policy.Acting = func() acting.State { return r.readings[r.index(time.Now())].acts }
-	r.lines = nil
-	for _, t := range r.policy.Thresholds {
-		if t.Hard {
-			r.lines = append(r.lines, t)
-		}
-	}
 	return r.policy
 }
 
@@ -186,7 +179,6 @@ type replayer struct {
 
 // Decision keeps the requests.
 func (p replayer) Decision(d *decide.Decision) {
-	p.recorder.Decision(d)
 	r := p.replay
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -122,7 +122,7 @@ func (c *course) together(asked time.Time) bool {
 
 // account counts the time below a hard line. mu is held.
 func (r *replay) account(sample *pressure.Sample) {
-	below := slices.ContainsFunc(r.lines, func(t pressure.Threshold) bool { return short(sample, t) })
+	below := slices.ContainsFunc(r.policy.Thresholds, func(t pressure.Threshold) bool { return t.Hard && short(sample, t) })
 	if !r.below.IsZero() {
 		r.replayed.Below += sample.Time.Sub(r.below)
 	}
@@ -176,8 +176,10 @@ func (r *replay) each(f func(p *status.Pod)) {
 // Collect implements [measure.Cgroups].
 func (r *replay) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	r.each(func(p *status.Pod) {
-		if u := uses(p); u != nil {
-			into = append(into, *u)
+		if p.Usage != nil {
+			u := *p.Usage
+			u.UID = p.CgroupUID
+			into = append(into, u)
 		}
 	})
 	return into, nil
@@ -239,16 +241,7 @@ func (r *replay) Evict(_ context.Context, q evict.Request) evict.Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	result := evict.Result{Outcome: taken(q), Sent: now}
-	nearest := time.Duration(math.MaxInt64)
-	for _, a := range r.answers[q.UID] {
-		if by := a.Time.Sub(now).Abs(); by < nearest {
-			nearest, result.Outcome, result.Message, result.Budget = by, a.Outcome, a.Message, a.Budget
-		}
-	}
-	if result.Outcome.Accepted() {
-		result = evict.Result{Outcome: taken(q), Sent: now}
-	}
+	result := r.answer(q, now)
 	if was := r.all()[q.UID]; was == nil || r.is(q.UID, was, now) == nil {
 		return evict.Result{Outcome: evict.Gone, Sent: now}
 	} else if _, leaves := r.asked[q.UID]; result.Outcome.Accepted() && !q.DryRun && !leaves {
@@ -259,6 +252,21 @@ func (r *replay) Evict(_ context.Context, q evict.Request) evict.Result {
 			}
 			r.replace(q.UID, was, now)
 		}
+	}
+	return result
+}
+
+// answer returns the recorded answer about a pod that is nearest in time; where it was taken, or there is none, the request
+// is taken.
+func (r *replay) answer(q evict.Request, now time.Time) evict.Result {
+	result, nearest := evict.Result{Outcome: taken(q), Sent: now}, time.Duration(math.MaxInt64)
+	for _, a := range r.requests {
+		if by := a.Time.Sub(now).Abs(); a.UID == q.UID && by < nearest {
+			nearest, result.Outcome, result.Message, result.Budget = by, a.Outcome, a.Message, a.Budget
+		}
+	}
+	if result.Outcome.Accepted() {
+		return evict.Result{Outcome: taken(q), Sent: now}
 	}
 	return result
 }

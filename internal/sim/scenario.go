@@ -22,7 +22,7 @@ type Scenario struct {
 	Pods     []Workload      `json:"pods"`
 	// API are the faults of the API server.
 	API []APIFault `json:"api,omitempty"`
-	// Looks is told of each look of the kubelet; nil is not.
+	// Looks takes each time that the kubelet checks its thresholds; nil takes none.
 	Looks func(*Look) `json:"-"`
 
 	killed  []time.Duration      // when evictd is killed, and its next container starts
