@@ -41,9 +41,9 @@ func TestKilledInAMemoryIncident(t *testing.T) {
 	s.recorded(slow, evicted)
 }
 
-// killedWhileItsVictimEnds kills evictd once slow is terminating, after a request for refused, and
-// waits until the next process has gone on with its state. Two of the three cause no pressure, the
-// three do, and then the end of any would suffice. Slow ends at its barrier.
+// killedWhileItsVictimEnds kills evictd once slow is terminating, after a request for refused, and the
+// record tells of it, and waits until the next process has gone on with its state. Two of the three
+// cause no pressure, the three do, and then the end of any would suffice. Slow ends at its barrier.
 func killedWhileItsVictimEnds(s *scene) (refused, beside, slow *worker) {
 	s.Helper()
 	const usesMiB, limitMiB = 280, 450
@@ -62,6 +62,7 @@ func killedWhileItsVictimEnds(s *scene) (refused, beside, slow *worker) {
 		text, unread := os.ReadFile(path)
 		return unread == nil && bytes.Contains(text, []byte(slow.UID)) && bytes.Contains(text, []byte(refused.UID))
 	})
+	s.tells(slow, evicted)
 	s.must(live.Kill(s.Context()))
 	type line struct {
 		Message  string `json:"msg"`
