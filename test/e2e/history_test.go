@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,8 +44,9 @@ func (s *scene) recorded(w *worker, ended func(*history.Incident) []string) {
 		s.Errorf("the replay does not name %s", key)
 	}
 	// What is told grows meanwhile: the totals of an open incident, and rows.
-	for row := range strings.Lines(s.told(story)) {
-		if !strings.Contains(s.told(string(here)), row) {
+	same := s.told(string(here))
+	for _, row := range s.told(story) {
+		if !slices.Contains(same, row) {
 			s.Errorf("evictd told\n%s\nand the export tells\n%s\nwithout %q", story, here, row)
 		}
 	}
@@ -70,14 +72,15 @@ func (s *scene) tells(w *worker, ended func(*history.Incident) []string) (told *
 	return told
 }
 
-// told returns the rows of a story, behind what sums it up and what grew before, and up to the hints.
-func (s *scene) told(story string) string {
+// told returns the rows of a story that have a time, each its first line: what sums it up changes while it goes on.
+func (s *scene) told(story string) (rows []string) {
 	s.Helper()
-	parts := strings.Split(strings.TrimRight(story, "\n"), "\n\n")
-	if len(parts) < 3 {
-		s.Fatalf("the story has no rows:\n%s", story)
+	if rows = atATime.FindAllString(story, -1); len(rows) == 0 {
+		s.Errorf("the story has no rows:\n%s", story)
 	}
-	return parts[len(parts)-2] + "\n"
+	return rows
 }
+
+var atATime = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d  .+$`)
 
 func evicted(i *history.Incident) []string { return i.Evicted }
