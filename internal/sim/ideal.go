@@ -14,14 +14,14 @@ import (
 func (p *play) ideal(now time.Time) {
 	for range p.lives {
 		sample := p.observe(now)
-		at := slices.IndexFunc(p.lines, func(t pressure.Threshold) bool { return short(&sample, t) })
+		at := slices.IndexFunc(p.policy.Thresholds, func(t pressure.Threshold) bool { return short(&sample, t) })
 		if at < 0 {
 			return
 		}
-		if p.lines[at].Signal.OnDisk() && p.kubelet.collect(p, p.unusedImages(now)) {
+		if p.policy.Thresholds[at].Signal.OnDisk() && p.kubelet.collect(p, p.unusedImages(now)) {
 			continue
 		}
-		most := p.grown(p.lines[at].Signal, now)
+		most := p.grown(p.policy.Thresholds[at].Signal, now)
 		if most == nil {
 			return
 		}

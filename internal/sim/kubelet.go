@@ -88,7 +88,7 @@ func (k *kubelet) look(p *play, now time.Time) {
 	}
 	look, acted := Look{At: p.since(), Before: k.sees(p, now)}, false
 	for _, t := range config.Thresholds { // one is acted upon, and each that is met makes its condition of the node
-		if sample = k.sees(p, now); !t.Hard || !short(&sample, t) {
+		if sample = k.sees(p, now); !short(&sample, t) {
 			continue
 		}
 		if !t.Signal.OnDisk() {

@@ -84,11 +84,6 @@ func (s *Scenario) Play(interrupted func() error, arm Arm, policy agent.Policy, 
 		Node: New(0), scenario: s, arm: arm, tell: tell, began: time.Now(), lives: map[string]*life{}, numbers: map[string]int{},
 		policy: policy, seed: seed, result: Result{Victims: map[string][]string{}},
 	}
-	for _, t := range policy.Thresholds {
-		if t.Hard {
-			p.lines = append(p.lines, t)
-		}
-	}
 	p.prepare()
 	running, stop := context.WithCancel(context.Background()) // nothing in the bubble may wait for what is outside
 	defer stop()
@@ -150,10 +145,9 @@ type play struct {
 	tell     func(Event)
 	began    time.Time
 	seed     uint64
-	policy   agent.Policy         // evictd's
-	lines    []pressure.Threshold // its hard ones
-	lives    map[string]*life     // by UID
-	numbers  map[string]int       // of the last pod, by namespace/name of its workload
+	policy   agent.Policy     // evictd's
+	lives    map[string]*life // by UID
+	numbers  map[string]int   // of the last pod, by namespace/name of its workload
 	starts   []start
 	crossed  [pressure.SignalCount]bool
 	kubelet  kubelet
@@ -362,7 +356,7 @@ func (p *play) ended(l *life, by string) {
 	}
 	p.result.Victims[by] = append(p.result.Victims[by], l.key)
 	sample, memory := p.observe(time.Now()), p.pods[l.uid].memory
-	ofDisk := slices.ContainsFunc(p.lines, func(t pressure.Threshold) bool { return t.Signal.OnDisk() && short(&sample, t) })
+	ofDisk := slices.ContainsFunc(p.policy.Thresholds, func(t pressure.Threshold) bool { return t.Signal.OnDisk() && short(&sample, t) })
 	if memory > 0 && memory <= l.of.request() && !ofDisk {
 		p.result.Innocents = append(p.result.Innocents, l.key)
 	}
@@ -394,7 +388,10 @@ func (p *play) cached() (sum int64) {
 // account counts a moment below a hard line of evictd's, and says where a line is crossed.
 func (p *play) account(now time.Time) {
 	sample, below := p.observe(now), false
-	for _, t := range p.lines {
+	for _, t := range p.policy.Thresholds {
+		if !t.Hard {
+			continue
+		}
 		is := short(&sample, t)
 		below = below || is
 		if is != p.crossed[t.Signal] {
@@ -409,10 +406,10 @@ func (p *play) account(now time.Time) {
 	}
 }
 
-// short reports whether a signal is below a threshold.
+// short reports whether a threshold is hard, and its signal below it.
 func short(s *pressure.Sample, t pressure.Threshold) bool {
 	o := s.Of(t.Signal)
-	return o.State == pressure.Known && o.Available < t.Quantity.Of(o.Capacity)
+	return t.Hard && o.State == pressure.Known && o.Available < t.Quantity.Of(o.Capacity)
 }
 
 // sample adds the signals that the node of a story does not have.

@@ -122,7 +122,7 @@ func (c *course) together(asked time.Time) bool {
 
 // account counts the time below a hard line. mu is held.
 func (r *replay) account(sample *pressure.Sample) {
-	below := slices.ContainsFunc(r.policy.Thresholds, func(t pressure.Threshold) bool { return t.Hard && short(sample, t) })
+	below := slices.ContainsFunc(r.policy.Thresholds, func(t pressure.Threshold) bool { return short(sample, t) })
 	if !r.below.IsZero() {
 		r.replayed.Below += sample.Time.Sub(r.below)
 	}
