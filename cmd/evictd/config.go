@@ -50,13 +50,12 @@ func validateConfig(cmd *cobra.Command, file string) (err error) {
 // reportFaults prints what is wrong with a file. Each line is one fault and nothing else is printed, so that a script can
 // count them and an editor can jump to the line.
 func reportFaults(cmd *cobra.Command, file string, err error) error {
-	invalid, refused := errors.AsType[utilerrors.Aggregate](err)
-	if !refused {
+	if invalid, refused := errors.AsType[utilerrors.Aggregate](err); refused {
+		for _, fault := range invalid.Errors() {
+			cmd.PrintErrln(fault)
+		}
+	} else {
 		cmd.PrintErrln(file+":", err)
-		return errReported
-	}
-	for _, fault := range invalid.Errors() {
-		cmd.PrintErrln(fault)
 	}
 	return errReported
 }

@@ -22,7 +22,7 @@ import (
 // run. A process that ended because of an invalid edit would restart in a loop, on all nodes, without probes and
 // metrics. A file that cannot be read is an error: a fault of the flags or mounts.
 func (f *runFlags) begin() (c *config.EvictdConfiguration, refused, err error) {
-	c, refused = f.load()
+	c, refused = loadConfig(f.config)
 	if _, unread := errors.AsType[*fs.PathError](refused); refused == nil || unread {
 		return c, nil, refused
 	}

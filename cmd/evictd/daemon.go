@@ -126,10 +126,8 @@ func (d *daemon) watchAndRecord(registry *prometheus.Registry) {
 	node := d.flags.nodeName
 	d.pods = nodepods.New(d.clients.Watching.Pods(), nodepods.Options{
 		NodeName: node, Self: os.Getenv("POD_UID"), Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(),
-		OnError: func(err error) { d.recorder.Failed(record.FailedWatch, err) },
-		OnOOMKilled: func(pod *nodepods.Pod, killed nodepods.OOMKilled) {
-			d.recorder.OOMKilled(pod, killed)
-		},
+		OnError:     func(err error) { d.recorder.Failed(record.FailedWatch, err) },
+		OnOOMKilled: func(pod *nodepods.Pod, killed nodepods.OOMKilled) { d.recorder.OOMKilled(pod, killed) },
 	})
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	d.events = record.NewEvents(apiclient.EventSink{Client: d.clients.Telling}, node)

@@ -38,7 +38,7 @@ func newDoctorCommand() *cobra.Command {
 func (f *runFlags) examine() *checks.Inputs {
 	c, refused := config.Default(), error(nil)
 	if f.config != "" {
-		if c, refused = f.load(); refused != nil {
+		if c, refused = loadConfig(f.config); refused != nil {
 			c = config.Default()
 		}
 	}

@@ -68,10 +68,10 @@ func (f *runFlags) add(cmd *cobra.Command, needsFile bool) {
 	}
 }
 
-func (f *runFlags) load() (*config.EvictdConfiguration, error) {
-	loaded, err := config.Load(f.config)
+func loadConfig(path string) (*config.EvictdConfiguration, error) {
+	loaded, err := config.Load(path)
 	if err != nil {
-		return nil, fmt.Errorf("loading --config %s: %w", f.config, err)
+		return nil, fmt.Errorf("loading --config %s: %w", path, err)
 	}
 	return loaded, nil
 }

@@ -64,8 +64,9 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 		}
 		return group(cmd, args)
 	}
-	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand(),
-		newSimulateCommand(), newIncidentsCommand(), newReplayCommand(), newRecordCommand())
+	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newStatusCommand(), newDoctorCommand(), newConfigCommand(),
+		newSimulateCommand(), newIncidentsCommand(), newReplayCommand(), newRecordCommand(),
+		newCommand("version", "Print the version", printVersion))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

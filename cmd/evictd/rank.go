@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/status"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -141,9 +140,9 @@ func (f *rankFlags) saved(cmd *cobra.Command) (*status.Document, error) {
 // replaceConfiguration puts the file in place of the configuration in a document, to see what would
 // change with it.
 func (f *rankFlags) replaceConfiguration(d *status.Document) error {
-	loaded, err := config.Load(f.config)
+	loaded, err := loadConfig(f.config)
 	if err != nil {
-		return fmt.Errorf("loading --config %s: %w", f.config, err)
+		return err
 	}
 	for _, key := range loaded.LabelKeys() {
 		if !slices.Contains(d.Configuration.LabelKeys(), key) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/evictd/evictd/internal/agent"
@@ -18,9 +16,9 @@ func newReplayCommand() *cobra.Command {
 	cmd := newCommand("replay", short, func(cmd *cobra.Command, _ []string) error {
 		policy := simulated
 		if path != "" {
-			c, err := config.Load(path)
+			c, err := loadConfig(path)
 			if err != nil {
-				return fmt.Errorf("loading --config %s: %w", path, err)
+				return err
 			}
 			policy = func(*config.EvictdConfiguration) agent.Policy { return simulated(c) }
 		}

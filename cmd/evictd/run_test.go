@@ -253,7 +253,7 @@ func flagsFor(t *testing.T, machine, server string) *runFlags {
 // builtDaemon returns evictd with all its parts, none of which runs.
 func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 	t.Helper()
-	loaded, err := flags.load()
+	loaded, err := loadConfig(flags.config)
 	must(t, err)
 	logger := record.NewLogger("info", "json", log)
 	d, err := build(t.Context(), flags, loaded, logger)

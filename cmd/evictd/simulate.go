@@ -40,8 +40,8 @@ func (f *simulateFlags) run(cmd *cobra.Command, path string) error {
 	}
 	c := config.Default()
 	if f.config != "" {
-		if c, err = config.Load(f.config); err != nil {
-			return fmt.Errorf("loading --config %s: %w", f.config, err)
+		if c, err = loadConfig(f.config); err != nil {
+			return err
 		}
 	}
 	w, asJSON := cmd.OutOrStdout(), f.output == formatJSON

@@ -12,17 +12,9 @@ import (
 // describes it, with -dirty if files differ from it, and "" where it is not known.
 var version, revision = "devel", "" //nolint:gochecknoglobals // only the linker can set them
 
-// versionText is what `evictd version` and `evictd --version` print.
-func versionText() string {
-	source := strings.TrimPrefix(revision+", ", ", ") // "" where it is not known
-	return fmt.Sprintf("evictd %s (%s%s, %s/%s)", version, source, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-func newVersionCommand() *cobra.Command {
-	return newCommand("version", "Print the version", printVersion)
-}
-
+// printVersion is `evictd version` and `evictd --version`.
 func printVersion(cmd *cobra.Command, _ []string) error {
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText())
+	source := strings.TrimPrefix(revision+", ", ", ") // "" where it is not known
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "evictd %s (%s%s, %s/%s)\n", version, source, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
