@@ -117,25 +117,20 @@ func (t *Turn) Count(start int, wanted func(device uint64) bool) Count {
 	if len(t.links) > 0 {
 		t.links = map[uint64]struct{}{}
 	}
+	defer unix.Close(start) //nolint:errcheck // nothing was written
 	if err := stat(start, t.empty, unix.AT_EMPTY_PATH|statFlags, &t.stat); err != nil {
 		t.fault(err, start)
-		_ = unix.Close(start) // nothing was written
 		return t.count
 	}
 	t.count.Device = t.device()
-	t.add()
-	if !wanted(t.count.Device) {
-		_ = unix.Close(start) // nothing was written
-		return t.count
+	if t.add(); wanted(t.count.Device) {
+		t.read(start)
 	}
-	t.read(start)
 	return t.count
 }
 
-// read counts what is below an open directory, and closes it. The directories in a part of its listing are entered
-// before it reads on.
+// read counts what is below an open directory. The directories in a part of its listing are entered before it reads on.
 func (t *Turn) read(dir int) {
-	defer unix.Close(dir) //nolint:errcheck // nothing was written
 	t.depth++
 	first := len(t.names)
 	for whole := false; !whole; {
@@ -159,26 +154,22 @@ func (t *Turn) read(dir int) {
 func (t *Turn) enter(dir int, name []byte) {
 	fd, err := t.open(dir, name, &t.how)
 	switch {
-	case err == nil:
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EXDEV):
 		return
-	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		t.look(dir, name, unix.DT_REG)
-		return
-	default:
-		t.fault(err, dir)
+	case err != nil:
+		if !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) { // else it was replaced
+			t.fault(err, dir)
+		}
 		t.look(dir, name, unix.DT_REG) // that there is a directory is known
 		return
 	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
 	if err = stat(fd, t.empty, unix.AT_EMPTY_PATH|statFlags, &t.stat); err != nil {
 		t.fault(err, fd)
+	} else if t.device() == t.count.Device { // no subvolume
+		t.add()
+		t.read(fd)
 	}
-	if err != nil || t.device() != t.count.Device { // a subvolume
-		_ = unix.Close(fd) // nothing was written
-		return
-	}
-	t.add()
-	t.read(fd)
 }
 
 // readSome looks at some of the files of a directory, and remembers the directories among
@@ -197,17 +188,14 @@ func (t *Turn) readSome(dir int) (whole bool) {
 			t.fault(err, dir)
 			return true
 		}
-		listing = rest
-		if isDots(name) {
-			continue
-		}
-		if kind == unix.DT_DIR {
+		switch listing = rest; {
+		case isDots(name):
+		case kind == unix.DT_DIR:
 			t.remember(dir, name)
-			continue
-		}
-		t.look(dir, name, kind)
-		if t.Breathe() != nil {
-			return false
+		default:
+			if t.look(dir, name, kind); t.Breathe() != nil {
+				return false
+			}
 		}
 	}
 	return false
@@ -237,25 +225,17 @@ func (t *Turn) remember(dir int, name []byte) {
 // look counts a file. When the filesystem does not report types, the file may be a directory.
 func (t *Turn) look(dir int, name []byte, kind byte) {
 	err := stat(dir, name, statFlags, &t.stat)
-	if errors.Is(err, unix.ENOENT) {
-		return
-	}
-	if err != nil {
-		t.fault(err, dir)
-		return
-	}
-	if t.device() != t.count.Device || t.stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
-		return
-	}
 	directory := t.stat.Mode&unix.S_IFMT == unix.S_IFDIR
-	if kind == unix.DT_UNKNOWN && directory {
+	switch {
+	case errors.Is(err, unix.ENOENT):
+	case err != nil:
+		t.fault(err, dir)
+	case t.device() != t.count.Device, t.stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0:
+	case kind == unix.DT_UNKNOWN && directory:
 		t.remember(dir, name)
-		return
+	case directory, t.stat.Nlink <= 1, t.isFirst(t.stat.Ino, dir):
+		t.add()
 	}
-	if t.stat.Nlink > 1 && !directory && !t.isFirst(t.stat.Ino, dir) {
-		return
-	}
-	t.add()
 }
 
 // device returns the filesystem of what was looked at. What is on another one than the start is not counted.
