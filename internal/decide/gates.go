@@ -171,10 +171,7 @@ func cooldowns(s *Situation, d *Decision) (Hold, string) {
 		e.Detail = why.Detail
 		return rank.ProtectedBackingOff
 	})
-	if len(d.Ranking.Candidates) > 0 {
-		return HoldNone, ""
-	}
-	return HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", refused)
+	return holdIf(len(d.Ranking.Candidates) == 0, HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", refused))
 }
 
 // candidatesOf returns the candidates of a decision, in order.

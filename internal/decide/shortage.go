@@ -193,11 +193,9 @@ func Suffice(signal pressure.Signal, missing int64, candidates []pressure.Amount
 // reclaimInFlight holds a decision while what is in flight should suffice.
 func reclaimInFlight(s *Situation, _ *Decision) (Hold, string) {
 	short := s.shortage()
-	if short.InFlight == 0 || short.InFlight < short.ToLine {
-		return HoldNone, ""
-	}
-	return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing",
+	detail := fmt.Sprintf("%d victims in flight should free the %s that are missing",
 		len(s.InFlight), wording.Amount(s.Pressure.Threshold.Signal, short.ToLine))
+	return holdIf(short.InFlight > 0 && short.InFlight >= short.ToLine, HoldReclaimInProgress, detail)
 }
 
 // Covered says why what is in flight suffices; "" where it does not, or what the pods use is not known well
@@ -294,10 +292,7 @@ func RunsOut(p *pressure.Pressure, kubelets int64) bool {
 // decision where no candidate is left because of that.
 func withinRequests(s *Situation, d *Decision) (Hold, string) {
 	withheld := s.Policy.WithinRequests.Withhold(&d.Ranking, RunsOut(&s.Pressure, s.KubeletLine))
-	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
-		return HoldNone, ""
-	}
-	return HoldWithinRequests, s.allWithinRequests(withheld)
+	return holdIf(withheld > 0 && len(d.Ranking.Candidates) == 0, HoldWithinRequests, s.allWithinRequests(withheld))
 }
 
 // Withhold protects the pods within their requests that may not be evicted yet, and returns how

@@ -150,9 +150,8 @@ func Relied(victims []Victim, p *pressure.Pressure) (expected int64) {
 
 // Ended is a victim that evictd evicted and that has ended.
 type Ended struct {
-	// Victim is how it was booked; Victim.Signal is what it was evicted for.
+	// Victim is how it was booked, and Signal what it was evicted for, as Victim.Signal.
 	Victim Victim
-	// Signal is what it was evicted for.
 	Signal pressure.Signal
 	// Expected is what it was expected to free of the signal when it was accepted, in
 	// the signal's unit; nil where that was not known.

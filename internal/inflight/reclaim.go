@@ -94,19 +94,17 @@ func (b *books) sum(signal pressure.Signal) (sum int64, known bool) {
 func (r *reclaim) observe(uid string, now *books) {
 	held := now.held[uid].At(r.Signal)
 	sum, known := now.sum(r.Signal)
-	if r.Expected == nil || !known || held == 0 || held < *r.Expected/2 {
-		return
+	if r.Expected != nil && known && held != 0 && held >= *r.Expected/2 {
+		r.Last, r.others = &held, sum-held
 	}
-	r.Last, r.others = &held, sum-held
 }
 
 // end compares the books at its end with those before it. One figure is not said without the other: their sums are
 // compared.
 func (r *reclaim) end(now *books) {
-	sum, known := now.sum(r.Signal)
-	if !known || r.Last == nil {
+	if sum, known := now.sum(r.Signal); !known {
 		r.Last = nil
-		return
+	} else if r.Last != nil {
+		r.Freed = new(sum - r.others)
 	}
-	r.Freed = new(sum - r.others)
 }

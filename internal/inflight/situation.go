@@ -9,17 +9,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// OthersUntil returns until when a pressure relies on what others are ending: one clock for the
-// incident, from the moment the threshold was first met in it or evictd's last victim ended. After that
-// only evictd's own victims count: pods that end one after the other, or never, must not hold a node.
-func (t *Tracker) OthersUntil(met time.Time) time.Time {
-	since := met
-	if t.lastEnd.After(since) {
-		since = t.lastEnd
-	}
-	return since.Add(decide.HardPatience)
-}
-
 // Into adds to a situation what is in flight, in doubt and simulated.
 func (t *Tracker) Into(s *decide.Situation) {
 	signal := s.Pressure.Threshold.Signal
@@ -32,10 +21,15 @@ func (t *Tracker) Into(s *decide.Situation) {
 // inFlight returns what is in flight as a situation's pressure sees it, the oldest first, and what has
 // ended last. Once it was measured what the pods use, what others are ending is among it: by hand, by a
 // controller, by the kubelet, or by evictd before it was started again. So no pod is evicted twice for one
-// deficit.
+// deficit. That counts by one clock for the incident, from the moment the threshold was first met in it or evictd's
+// last victim ended. After that only evictd's own victims count: pods that end one after the other, or never, must
+// not hold a node.
 func (t *Tracker) inFlight(s *decide.Situation) []decide.Victim {
-	p := &s.Pressure
-	all, until := t.All(), t.OthersUntil(s.Met)
+	p, all, since := &s.Pressure, t.All(), s.Met
+	if t.lastEnd.After(since) {
+		since = t.lastEnd
+	}
+	until := since.Add(decide.HardPatience)
 	for i := range all {
 		if v := &all[i]; v.Signal == "" && v.Deadline.After(until) {
 			v.Deadline = until

@@ -159,7 +159,13 @@ func outcomeOfCode(s *metav1.Status, err error) Outcome {
 	case http.StatusNotFound, http.StatusConflict:
 		return outcomeOfAbsent(s)
 	case http.StatusTooManyRequests:
-		return outcomeOfTooMany(s, err)
+		if !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+			return Throttled
+		}
+		if s.Details.RetryAfterSeconds > 0 {
+			return BudgetPending
+		}
+		return BlockedByBudget
 	case http.StatusForbidden:
 		if isBudget(s) {
 			return BlockedByBudget // negative disruptionsAllowed, or a full disruptedPods map
@@ -171,10 +177,8 @@ func outcomeOfCode(s *metav1.Status, err error) Outcome {
 		if strings.Contains(s.Message, textSeveralBudgets) {
 			return Misconfigured
 		}
-		return Unconfirmed
-	default:
-		return Unconfirmed // 401, 408, 502, 503, 504 and other codes of a proxy
 	}
+	return Unconfirmed // also 401, 408, 502, 503, 504 and other codes of a proxy
 }
 
 // outcomeOfAbsent distinguishes a pod that does not exist any more, by its name or by the
@@ -195,16 +199,6 @@ func isBudget(s *metav1.Status) bool { return s.Details.Group == groupPolicy }
 
 func isPod(s *metav1.Status) bool {
 	return s.Details.Group == "" && (s.Details.Kind == kindPods || s.Details.Kind == kindPod)
-}
-
-func outcomeOfTooMany(s *metav1.Status, err error) Outcome {
-	if !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
-		return Throttled
-	}
-	if s.Details.RetryAfterSeconds > 0 {
-		return BudgetPending
-	}
-	return BlockedByBudget
 }
 
 // messageOf joins the server's message with its causes, which add the name of the budget and
