@@ -55,12 +55,8 @@ func ParseFile(name string, data []byte) (*EvictdConfiguration, error) {
 
 // UnmarshalJSON reads a word, or the bool that earlier versions had, which a bare off is in YAML too.
 func (t *TaintNode) UnmarshalJSON(text []byte) error {
-	switch string(text) {
-	case "true":
-		*t = TaintHard
-		return nil
-	case "false":
-		*t = TaintOff
+	if word, is := map[string]TaintNode{"true": TaintHard, "false": TaintOff}[string(text)]; is {
+		*t = word
 		return nil
 	}
 	return json.Unmarshal(text, (*string)(t))

@@ -86,10 +86,7 @@ func isShare(text string) bool { return strings.HasSuffix(text, "%") }
 
 // share returns the share of the capacity that a text means, 0 for an amount.
 func share(text string) float32 {
-	part, err := percentage(text)
-	if err != nil {
-		return 0
-	}
+	part, _ := percentage(text)
 	return part
 }
 

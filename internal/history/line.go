@@ -11,7 +11,6 @@ package history
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -58,7 +57,7 @@ func change(said map[string]status.Pod, now *status.Document) (d status.Document
 		}
 		known[pod.Key()] = last // as it was said, so that small steps add up
 	}
-	for key := range maps.Keys(said) {
+	for key := range said {
 		if _, is := known[key]; !is {
 			gone = append(gone, key)
 		}

@@ -166,7 +166,10 @@ func (w *Writer) take(e entry) {
 		w.open.since, w.hurry = e.at, false
 		w.addNode(e.at)
 	}
-	w.addLost(e.at, int(w.dropped.Swap(0)))
+	if lines := int(w.dropped.Swap(0)); lines > 0 {
+		w.add(&Line{Time: e.at, Lost: lines})
+		w.open.lines += lines // where it is dropped too
+	}
 	d, known := e.document, w.node != nil
 	if d == nil {
 		w.add(&Line{Time: e.at, Log: e.text})
@@ -215,13 +218,6 @@ func (w *Writer) marshal(d *status.Document) []byte {
 		w.options.Failed(err)
 	}
 	return text
-}
-
-func (w *Writer) addLost(at time.Time, lines int) {
-	if lines > 0 {
-		w.add(&Line{Time: at, Lost: lines})
-		w.open.lines += lines // where it is dropped too
-	}
 }
 
 func (w *Writer) add(l *Line) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,10 +55,7 @@ func UnusedImages(images []corev1.ContainerImage, pods []*Pod) (int64, error) {
 // free reports whether no name of an image is used, and takes its names, so that an image
 // that is listed twice counts once.
 func free(names []string, used map[uint64]bool) bool {
-	taken := len(names) == 0
-	for _, name := range names {
-		taken = taken || used[imageKey(name)]
-	}
+	taken := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return used[imageKey(name)] })
 	for _, name := range names {
 		used[imageKey(name)] = true
 	}

@@ -164,13 +164,9 @@ func (p *Pod) markOwned(pod *corev1.Pod) {
 // that may patch a pod can write them, or come to own the name by applying the present one. That
 // gains no more than creating a pinned pod, see docs/ranking.md.
 func isPinned(pod *corev1.Pod) bool {
-	for i := range pod.ManagedFields {
-		entry := &pod.ManagedFields[i]
-		if entry.Subresource == "" && entry.FieldsV1 != nil && hasNodeName(entry.FieldsV1.GetRawBytes()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Subresource == "" && e.FieldsV1 != nil && hasNodeName(e.FieldsV1.GetRawBytes())
+	})
 }
 
 // hasNodeName reports whether the fields have spec.nodeName. Those that cannot be parsed count as without it.

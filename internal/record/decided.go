@@ -75,13 +75,12 @@ func (r *Recorder) keep(d *decide.Decision, line fields) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, last := range slices.Backward(r.kept) {
-		if last.signal != k.signal {
-			continue
+		if last.signal == k.signal {
+			if k.hold != decide.HoldNone && last.hold == k.hold {
+				r.kept = slices.Delete(r.kept, i, i+1)
+			}
+			break
 		}
-		if k.hold != decide.HoldNone && last.hold == k.hold {
-			r.kept = slices.Delete(r.kept, i, i+1)
-		}
-		break
 	}
 	r.kept = append(slices.Delete(r.kept, 0, max(0, len(r.kept)+1-mostKept)), k)
 }

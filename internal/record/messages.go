@@ -36,12 +36,7 @@ func (r *Recorder) attemptWords(d *decide.Decision, a *decide.Attempt, pod strin
 	}
 }
 
-func dry(d *decide.Decision) string {
-	if d.DryRun {
-		return "Dry run: "
-	}
-	return ""
-}
+func dry(d *decide.Decision) string { return map[bool]string{true: "Dry run: "}[d.DryRun] }
 
 // quoted is a text in parentheses after a space; "" where there is none.
 func quoted(text string) string {

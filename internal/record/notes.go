@@ -3,6 +3,7 @@ package record
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,10 +42,7 @@ func (r *Recorder) Acting(s acting.State) {
 	if last != nil && *last == s {
 		return
 	}
-	level, detail := zapcore.InfoLevel, s.Why
-	if s.Do != "" {
-		detail += "; " + s.Do
-	}
+	level, detail := zapcore.InfoLevel, strings.TrimSuffix(s.Why+"; "+s.Do, "; ")
 	if stopped(s) {
 		level = zapcore.WarnLevel
 		r.onNode(reasonStopped, "{state}", s.String(), "{do}", s.Do)

@@ -35,7 +35,11 @@ type line struct {
 
 // Tell writes an event.
 func (s *Story) Tell(e sim.Event) {
-	for _, text := range sentences(e) {
+	all := []string{strings.TrimSpace(e.Pod + " " + e.Text)}
+	if e.Decision != nil {
+		all = decided(e.Decision)
+	}
+	for _, text := range all {
 		var err error
 		if s.JSON {
 			err = json.NewEncoder(s.W).Encode(lineOf(&e, text))
@@ -63,14 +67,6 @@ func lineOf(e *sim.Event, text string) line {
 // clock writes a time since the beginning.
 func clock(d time.Duration) string {
 	return fmt.Sprintf("%3d:%04.1f", int(d.Minutes()), (d % time.Minute).Seconds())
-}
-
-// sentences says what an event is.
-func sentences(e sim.Event) []string {
-	if e.Decision != nil {
-		return decided(e.Decision)
-	}
-	return []string{strings.TrimSpace(e.Pod + " " + e.Text)}
 }
 
 // decided says what a decision of evictd's came to.

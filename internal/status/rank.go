@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -62,7 +64,8 @@ func (d *Document) order(asked pressure.Signal) (rank.Ranking, error) {
 	}
 	rules := d.Configuration.Rules()
 	order := rank.Order(decide.RankedBy(signal), d.Facts(signal), rules)
-	d.Configuration.Protect.WithinRequests.Withhold(&order, d.runsOut(signal))
+	p, _ := d.hard(signal)
+	d.Configuration.Protect.WithinRequests.Withhold(&order, decide.RunsOut(&p, ptr.Deref(d.signal(signal).KubeletLine, 0)))
 	if !hard {
 		rules.Spare(&order, d.Time)
 	}
@@ -98,16 +101,6 @@ func (d *Document) signal(signal pressure.Signal) *Signal {
 		return &d.Signals[at]
 	}
 	return &Signal{Name: signal, State: pressure.Unknown.String()}
-}
-
-// runsOut reports whether the node is near exhaustion of a signal by its last reading.
-func (d *Document) runsOut(signal pressure.Signal) bool {
-	p, met := d.hard(signal)
-	kubelets := int64(0)
-	if s := d.signal(signal); s.KubeletLine != nil {
-		kubelets = *s.KubeletLine
-	}
-	return met && decide.RunsOut(&p, kubelets)
 }
 
 // hard returns the pressure of a signal by its last reading and its hard thresholds, and whether one is met.

@@ -161,13 +161,10 @@ func (d *Document) WriteRanking(w io.Writer, signal pressure.Signal, wide bool) 
 func (r *Ranking) table(wide bool) rows {
 	all := rows{{"RANK", "POD", "UID", "OWNER", "QUEUE", "EXCEEDS", "PRIORITY", "EFFECTIVE", "USAGE", "REQUEST", "OVER", "WORKING SET", "RECLAIM", "GRACE", "REASON"}}
 	for _, e := range slices.Concat(r.Candidates, r.Protected) {
-		position, exceeds, reason := "-", "no", e.Reason
+		position, exceeds, reason := "-", map[bool]string{false: "no", true: "yes"}[e.Exceeds], e.Reason
 		of := func(n *int64) string { return figure(r.Signal, n, "-") }
 		if e.Rank > 0 {
 			position = strconv.Itoa(e.Rank)
-		}
-		if e.Exceeds {
-			exceeds = "yes"
 		}
 		if parts := strings.SplitN(e.Reason, "; ", 3); !wide && e.Rank > 0 {
 			reason = strings.TrimPrefix(strings.Join(parts[min(2, len(parts)):], ""), "ahead of the next by: ")

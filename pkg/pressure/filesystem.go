@@ -74,8 +74,7 @@ func (p *probe) finish(timer *time.Timer, wait time.Duration) {
 			p.pending = false
 		case <-timer.C:
 			timer.Reset(0)
-			p.late = len(p.answer) == 0
-			if !p.late {
+			if p.late = len(p.answer) == 0; !p.late {
 				p.seen, p.pending = <-p.answer, false
 			}
 		}
