@@ -46,10 +46,24 @@ func Variants(t *testing.T) []Variant {
 // kustomizations are those that give the same objects as a file of values.
 func kustomizations() map[string]string {
 	return map[string]string{
-		"default":          "resources: [DEPLOY]",
-		"taint":            "resources: [DEPLOY, DEPLOY/overlays/taint]",
-		"best-effort":      "resources: [DEPLOY, DEPLOY/overlays/best-effort]",
-		"disk-node":        "resources: [DEPLOY]\ncomponents: [DEPLOY/components/disk-node]",
+		"default":     "resources: [DEPLOY]",
+		"taint":       "resources: [DEPLOY, DEPLOY/overlays/taint]",
+		"best-effort": "resources: [DEPLOY, DEPLOY/overlays/best-effort]",
+		// With the chart one value is enough: it writes the configuration.
+		"disk-node": "resources: [DEPLOY]\ncomponents: [DEPLOY/components/disk-node]\n" + `patches:
+- patch: |
+    apiVersion: v1
+    kind: ConfigMap
+    data:
+      evictd.yaml: |
+        apiVersion: evictd.dev/v1alpha1
+        kind: EvictdConfiguration
+        # true: every eviction is a server-side dry run and no pod goes. Read the log
+        # for a week, then set it to false. A running evictd follows the edit.
+        dryRun: true
+        disk: {source: node}
+        # What is left out has its default: see docs/configuration.md, or run
+        # ` + "`evictd config defaults`.\n    metadata: {name: evictd, namespace: evictd}\n",
 		"kubepods-trigger": "resources: [DEPLOY]\ncomponents: [DEPLOY/components/kubepods-trigger]",
 		"kubelet-config":   "resources: [DEPLOY]\npatches: [{path: DEPLOY/kubelet-config.patch.yaml, target: {kind: DaemonSet}}]",
 		withoutTheEvictionsPolicy: `resources: [DEPLOY]
