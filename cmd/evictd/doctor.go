@@ -48,7 +48,7 @@ func (f *runFlags) examine() *checks.Inputs {
 	in.Refused, in.NoPods, in.Kubepods = refused, noPods, h.kubepods
 	if noPods == nil {
 		defer h.tree.Close() //nolint:errcheck // only files that were read
-		pods, unread := h.tree.Collect(nil)
+		pods, unread := h.tree.Collect(nil, nil)
 		in.Pods, in.UnreadPods = len(pods), unread
 	}
 	wakers := pressure.OpenWakers(f.hostRoot, h.kubepods)

@@ -137,7 +137,6 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.takeReport(done)
 		case take := <-a.measurer.Measured():
 			take()
-			a.documents.last = nil
 		case <-wake:
 			if rest := a.policy.Pacing.Min - time.Since(ticked); rest > 0 {
 				wake = nil // not received until the tick: a storm of them must not spin here

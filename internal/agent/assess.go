@@ -77,11 +77,11 @@ func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide
 
 // measure adds what the pods use to a situation, as far as it is known, and what is in flight by that.
 func (a *Agent) measure(ctx context.Context, s *decide.Situation) {
+	p := &s.Pressure
+	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, func() int64 { return a.options.KubeletGap(p.SampleTime) })
 	s.Uses = a.measurer.Uses(ctx, s)
 	a.victims.Measured(s)
 	s.Images = a.measurer.Images(ctx, s)
-	p := &s.Pressure
-	s.KubeletLine = a.policy.KubeletLine(p.Threshold.Signal, p.Observed.Capacity, func() int64 { return a.options.KubeletGap(p.SampleTime) })
 }
 
 // LookEvery is how often a plan that is being carried out is compared with the pods that terminate

@@ -11,9 +11,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// statusEvery is how often the pods are read for documents at most: for 110 pods that takes the loop two
-// milliseconds, and every client that reaches the node's address can ask.
-const statusEvery = time.Second
+// statusAge is how old what the pods use may be in an answer: for 110 pods a reading takes the loop a millisecond, and
+// every process of the node can ask.
+const statusAge = time.Second
 
 // statusAsk asks the loop for a document.
 type statusAsk struct {
@@ -26,7 +26,6 @@ type statusAsk struct {
 type documents struct {
 	asks    chan statusAsk
 	waiting []statusAsk
-	last    *status.Document // not changed any more; nil before the first, and once a disk was measured
 	// sample and verdict are what the last tick saw: their slices are the judge's, until the next tick.
 	sample  pressure.Sample
 	verdict pressure.Verdict
@@ -45,8 +44,7 @@ func (a *Agent) Status(ctx context.Context, disk bool) (*status.Document, error)
 		select {
 		case asks <- statusAsk{disk, answer}:
 		case made := <-answer:
-			own := *made
-			return &own, nil
+			return made, nil
 		case <-ctx.Done():
 			return nil, fmt.Errorf("waiting for evictd's loop: %w", context.Cause(ctx))
 		}
@@ -60,7 +58,7 @@ func (a *Agent) answerAsks(ctx context.Context) {
 		if ask.disk && a.awaitsDisk(ctx, now) {
 			return false
 		}
-		ask.answer <- a.document(now)
+		ask.answer <- a.document(now, statusAge)
 		return true
 	})
 }
@@ -75,17 +73,14 @@ func (a *Agent) awaitsDisk(ctx context.Context, now time.Time) bool {
 	return true
 }
 
-// document returns what is known now, or what was less than a second ago.
-func (a *Agent) document(now time.Time) *status.Document {
+// document returns what is known now, and what the pods used at most that long ago.
+func (a *Agent) document(now time.Time, age time.Duration) *status.Document {
 	seen := &a.documents
-	if last := seen.last; last != nil && now.Sub(last.Time) < statusEvery {
-		return last
-	}
 	ticked, _ := a.progress.get()
 	d := &status.Document{Time: now.UTC(), LastTick: ticked.UTC(), Enforcement: a.acts}
 	seen.gap = a.options.KubeletGap(now)
 	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return seen.gap })
-	a.addPods(d, now)
+	a.addPods(d, now, age)
 	d.AddVictims(a.victims.Export().Victims)
 	s := &decide.Situation{Cooldown: a.cooldown}
 	if pressures := seen.verdict.Pressures; len(pressures) > 0 {
@@ -94,7 +89,6 @@ func (a *Agent) document(now time.Time) *status.Document {
 	}
 	s.Pressure.SampleTime = now
 	d.AddBackOffs(s)
-	seen.last = d
 	return d
 }
 
@@ -113,8 +107,8 @@ func (a *Agent) keep(now time.Time) {
 		a.keepSignals()
 		return
 	}
-	seen.whole, seen.last = now, nil
-	a.options.Keep(a.document(now))
+	seen.whole = now
+	a.options.Keep(a.document(now, 0)) // by what a decision of this tick has read
 }
 
 // keepSignals hands over what the last tick saw of the signals.
@@ -125,8 +119,8 @@ func (a *Agent) keepSignals() {
 	a.options.Keep(d)
 }
 
-// addPods adds the pods with what they use, read now.
-func (a *Agent) addPods(d *status.Document, now time.Time) {
+// addPods adds the pods with what they use.
+func (a *Agent) addPods(d *status.Document, now time.Time, age time.Duration) {
 	if !a.options.Pods.Synced() {
 		d.PodsUnknown = "the API server has not sent the node's pods yet"
 	} else if err := a.options.Pods.Stale(); err != nil {
@@ -137,7 +131,7 @@ func (a *Agent) addPods(d *status.Document, now time.Time) {
 	} else {
 		d.DiskMeasured = disk.At
 	}
-	read, err := a.measurer.Collect(now)
+	read, err := a.measurer.Recent(now, age)
 	if err != nil {
 		d.UsageUnread = err.Error()
 	}

@@ -101,6 +101,27 @@ func (m *Measurer) bridge(read []usage.Pod, fault error, pods []*nodepods.Pod) (
 	return read, missing
 }
 
+// same is by how many bytes what is charged to a pod may differ from when it was read.
+const same = 1 << 20
+
+// standIns returns what stands in for the pods that cannot exceed their requests, as all that is charged to them is within
+// these: their last readings, where so much was charged then. Where pods within their requests may go all are read.
+func (m *Measurer) standIns(s *decide.Situation) func(uid string, used int64) (usage.Pod, bool) {
+	p := &s.Pressure
+	if p.Threshold.Signal.Kind() != pressure.MemoryKind || s.Policy.WithinRequests == decide.WithinRequestsNever || decide.RunsOut(p, s.KubeletLine) {
+		return nil
+	}
+	requests := make(map[string]int64, len(s.Pods))
+	for _, pod := range s.Pods {
+		requests[pod.CgroupUID] = pod.MemoryRequest
+	}
+	return func(uid string, used int64) (usage.Pod, bool) {
+		last, read := m.lastRead[uid]
+		change, young := used-last.pod.Used, p.SampleTime.Sub(last.at) < decide.ReadingMaxAge
+		return last.pod, read && young && used <= requests[uid] && max(change, -change) <= same
+	}
+}
+
 // failed returns the UIDs of the cgroups that, as far as is known, exist and could not be read.
 func (m *Measurer) failed(read []usage.Pod, unread *usage.UnreadError, pods []*nodepods.Pod) []string {
 	asked := slices.Clone(unread.Pods)

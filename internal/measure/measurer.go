@@ -5,6 +5,7 @@ package measure
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -27,8 +28,8 @@ const (
 // Cgroups reads what the pods use.
 type Cgroups interface {
 	// Collect returns one entry of memory and tasks for each pod that was read; an error names the
-	// others.
-	Collect(into []usage.Pod) ([]usage.Pod, error)
+	// others. StandIn is as in [usage.Tree.Collect].
+	Collect(into []usage.Pod, standIn func(uid string, used int64) (usage.Pod, bool)) ([]usage.Pod, error)
 	// Stalls returns how long each pod has waited for memory, and how often it met
 	// its own limits; an error names pods that are missing.
 	Stalls() ([]usage.Stall, error)
@@ -59,10 +60,12 @@ type Measurer struct {
 	definition pressure.MemoryDefinition
 
 	read        []usage.Pod                      // what was read last; the next reading writes over it
+	fault       error                            // of that
+	readAt      time.Time                        // when that was
+	wholeAt     time.Time                        // when nothing stood in for a pod
 	lastRead    map[string]datedPod              // by the UIDs of the cgroups; what is too old to stand in is forgotten
 	unreadTimes [pressure.PIDKind + 1]unreadTime // of memory and of PIDs
-	warmed      time.Time
-	stalls      [2]stallReading // the two last, so that recent stalls can be distinguished from older ones
+	stalls      [2]stallReading                  // the two last, so that recent stalls can be distinguished from older ones
 	disk        source[map[string]usage.DiskUse]
 	images      imageCount
 	measured    chan func() // holds an answer of each source
@@ -143,12 +146,12 @@ func (m *Measurer) Uses(ctx context.Context, s *decide.Situation) *decide.Uses {
 // Held returns what each pod's end should free of memory and tasks, by the UID of its cgroup, without a
 // replacement for one that could not be read: then there is an error.
 func (m *Measurer) Held(now time.Time) (map[string]pressure.Amounts, error) {
-	read, err := m.Collect(now)
-	held := make(map[string]pressure.Amounts, len(read))
-	for i := range read {
-		held[read[i].UID] = Expected(&read[i], m.definition)
+	m.collect(now, nil)
+	held := make(map[string]pressure.Amounts, len(m.read))
+	for i := range m.read {
+		held[m.read[i].UID] = Expected(&m.read[i], m.definition)
 	}
-	return held, err
+	return held, m.fault
 }
 
 // Present reports whether a pod's cgroup is there; known is false where that could not be read.
@@ -160,26 +163,38 @@ func (m *Measurer) Present(uid string) (there, known bool) {
 	return there, err == nil
 }
 
-// Collect reads the pods' cgroups. The result is valid until the next reading.
-func (m *Measurer) Collect(now time.Time) ([]usage.Pod, error) {
-	read, err := m.options.Cgroups.Collect(m.read[:0])
-	if m.read = read; err != nil {
-		m.options.Fault(SourceUsage, err)
+// Recent returns what the pods' cgroups say, or said at most that long ago, as for a decision. The result is valid until
+// the next reading.
+func (m *Measurer) Recent(now time.Time, age time.Duration) ([]usage.Pod, error) {
+	if now.Sub(m.readAt) > age {
+		m.collect(now, nil)
 	}
-	for i := range read {
-		m.lastRead[read[i].UID] = datedPod{pod: read[i], at: now}
+	return m.read, m.fault
+}
+
+// collect reads the pods' cgroups.
+func (m *Measurer) collect(now time.Time, standIn func(uid string, used int64) (usage.Pod, bool)) {
+	if m.readAt = now; standIn == nil {
+		m.wholeAt = now
+	}
+	if m.read, m.fault = m.options.Cgroups.Collect(m.read[:0], standIn); m.fault != nil {
+		m.options.Fault(SourceUsage, m.fault)
+	}
+	for i := range m.read {
+		if !m.read[i].Earlier {
+			m.lastRead[m.read[i].UID] = datedPod{pod: m.read[i], at: now}
+		}
 	}
 	maps.DeleteFunc(m.lastRead, func(_ string, r datedPod) bool { return now.Sub(r.at) >= decide.ReadingMaxAge })
-	return read, err
 }
 
 // cgroups reads the pods' cgroups. Pods that could not be read and that no earlier reading
 // stands in for are left out, and so protected.
 func (m *Measurer) cgroups(s *decide.Situation) *decide.Uses {
-	read, err := m.Collect(s.Pressure.SampleTime)
-	read, missing := m.bridge(read, err, s.Pods)
-	if m.read = read; err != nil && len(read) == 0 {
-		return &decide.Uses{Err: err}
+	m.collect(s.Pressure.SampleTime, m.standIns(s))
+	read, missing := m.bridge(slices.Clip(m.read), m.fault, s.Pods)
+	if m.fault != nil && len(read) == 0 {
+		return &decide.Uses{Err: m.fault}
 	}
 	uses := CgroupUses(s.Pressure.Threshold.Signal, m.definition, s.Pods, read)
 	uses.Unread = m.unread(s, missing)
@@ -191,8 +206,7 @@ func (m *Measurer) cgroups(s *decide.Situation) *decide.Uses {
 // has no memory left, no reading would stand in for one that fails, and what cannot be read would be noticed
 // only then. It goes on under pressure: a disk's may last for days, and its decisions read no cgroups.
 func (m *Measurer) WarmUp(now time.Time) {
-	if now.Sub(m.warmed) >= decide.ReadingMaxAge {
-		m.warmed = now
-		_, _ = m.Collect(now) // a fault was reported
+	if now.Sub(m.wholeAt) >= decide.ReadingMaxAge {
+		m.collect(now, nil)
 	}
 }

@@ -6,7 +6,7 @@
 //	kubepods, err := usage.FindKubepods("/sys/fs/cgroup", "")
 //	tree, err := usage.Open("/sys/fs/cgroup", kubepods)
 //	…
-//	pods, err = tree.Collect(pods[:0])
+//	pods, err = tree.Collect(pods[:0], nil)
 //	for _, p := range pods {
 //		fmt.Println(p.UID, p.WorkingSet, p.Reclaim())
 //	}

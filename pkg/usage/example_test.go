@@ -37,7 +37,7 @@ func ExampleTree_Collect() {
 		return
 	}
 	defer tree.Close()
-	pods, err := tree.Collect(nil)
+	pods, err := tree.Collect(nil, nil)
 	if err != nil {
 		fmt.Println("without these:", err) // the others are in pods
 	}

@@ -11,21 +11,18 @@ import (
 // the container's and not always for the pod's (memcg_rstat_updated). Kernel memory on v1 differs by more.
 const outdated = 16 << 20
 
-// memory returns the figures of the pod's memory, and its usage in bytes.
-func (t *Tree) memory(p *podFiles) (stat kernelfile.MemoryStat, usage int64, err error) {
-	if stat, err = t.memoryStat(&p.stat); err != nil {
-		return stat, 0, err
-	}
-	usage, err = kernelfile.Parse(&p.usage, t.content, kernelfile.Number)
+// memory returns the figures of the pod's memory, whose usage in bytes was read just before.
+func (t *Tree) memory(p *podFiles, usage int64) (stat kernelfile.MemoryStat, err error) {
+	stat, err = t.memoryStat(&p.stat)
 	off := abs(usage - stat.Accounted())
 	if err != nil || usage == 0 || off <= outdated {
-		return stat, usage, err
+		return stat, err
 	}
 	containers, err := t.containers(p)
 	if err == nil && containers != nil && abs(usage-containers.Accounted()) < off {
 		stat = *containers
 	}
-	return stat, usage, err
+	return stat, err
 }
 
 func abs(n int64) int64 { return max(n, -n) }

@@ -151,7 +151,7 @@ func near(tb testing.TB, what string, bytes, want, slack int64) {
 // podOf returns what one pod uses.
 func podOf(tb testing.TB, tree *Tree, uid string) Pod {
 	tb.Helper()
-	pods, err := tree.Collect(nil)
+	pods, err := tree.Collect(nil, nil)
 	must(tb, err)
 	for _, pod := range pods {
 		if pod.UID == uid {

@@ -89,10 +89,10 @@ func TestCollect(t *testing.T) {
 				}
 				tree := mustOpen(t, mount, found)
 				want := []Pod{
-					{UID: guaranteedUID, WorkingSet: 700, Anonymous: 500, Shared: 50, Kernel: 60, Tasks: 3},
-					{UID: burstableUID, WorkingSet: 1600, Anonymous: 600, Shared: 60, Tasks: 4},
-					{UID: bestEffortUID, WorkingSet: 2500, Anonymous: 700, Shared: 70, Tasks: 5},
-					{UID: staticUID, WorkingSet: 0, Anonymous: 800, Shared: 80, Tasks: 6},
+					{UID: guaranteedUID, Used: 1000, WorkingSet: 700, Anonymous: 500, Shared: 50, Kernel: 60, Tasks: 3},
+					{UID: burstableUID, Used: 2000, WorkingSet: 1600, Anonymous: 600, Shared: 60, Tasks: 4},
+					{UID: bestEffortUID, Used: 3000, WorkingSet: 2500, Anonymous: 700, Shared: 70, Tasks: 5},
+					{UID: staticUID, Used: 4000, WorkingSet: 0, Anonymous: 800, Shared: 80, Tasks: 6},
 				}
 				for i := range want {
 					if want[i].TasksKnown = version != v1NoPIDs; !want[i].TasksKnown {
@@ -107,7 +107,7 @@ func TestCollect(t *testing.T) {
 				}
 				var pods []Pod
 				for range 3 {
-					pods, err = tree.Collect(pods)
+					pods, err = tree.Collect(pods, nil)
 					if diff := gocmp.Diff(want, sorted(pods)); err != nil || diff != "" {
 						t.Fatalf("error %v, pods (-want +got):\n%s", err, diff)
 					}
@@ -118,6 +118,28 @@ func TestCollect(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestStandIn: what is charged to a pod is read before another reading stands in for the rest, which is not read then.
+func TestStandIn(t *testing.T) {
+	t.Parallel()
+	for name, version := range kernelfiletest.Versions() {
+		tree := mustOpen(t, twoPods(version).Plant(t), "/kubepods")
+		whole, err := tree.Collect(nil, nil)
+		must(t, err)
+		want := slices.Clone(sorted(whole))
+		for i := range want {
+			if want[i].UID == guaranteedUID {
+				want[i] = Pod{UID: guaranteedUID, Used: want[i].Used, Earlier: true, Anonymous: 42}
+			}
+		}
+		got, err := tree.Collect(nil, func(uid string, _ int64) (Pod, bool) {
+			return Pod{UID: uid, Used: -1, Anonymous: 42}, uid == guaranteedUID
+		})
+		if diff := gocmp.Diff(want, sorted(got)); err != nil || diff != "" {
+			t.Errorf("%s: %v, pods (-want +got):\n%s", name, err, diff)
 		}
 	}
 }
@@ -171,7 +193,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	breakages["missing"] = kernelfiletest.Remove
 	for name, version := range kernelfiletest.Versions() {
 		whole := mustOpen(t, twoPods(version).Plant(t), "/kubepods")
-		pods, err := whole.Collect(nil)
+		pods, err := whole.Collect(nil, nil)
 		stalls, fault := whole.Stalls()
 		pods, stalls = sorted(pods), sorted(stalls)
 		detail, unread := whole.Detail(guaranteedUID)
@@ -197,7 +219,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 						stall.Waited, stall.WaitedKnown = 0, false
 					}
 					for range 2 {
-						got, err := tree.Collect(nil)
+						got, err := tree.Collect(nil, nil)
 						allOrTheOther(t, path, sorted(got), []Pod{pod, pods[1]}, err, pod != pods[0])
 					}
 					got, err := tree.Stalls()
@@ -251,7 +273,7 @@ func TestPodsComeAndGo(t *testing.T) {
 		tree := mustOpen(t, mount, "/kubepods")
 		present := func(when string, want ...string) {
 			t.Helper()
-			pods, err := tree.Collect(nil)
+			pods, err := tree.Collect(nil, nil)
 			var got []string
 			for _, pod := range sorted(pods) {
 				got = append(got, pod.UID)
@@ -292,7 +314,7 @@ func TestFaultMorePodsThanFiles(t *testing.T) {
 			if i == 2 {
 				removePod(t, mount, version)
 			}
-			pods, err := tree.Collect(nil)
+			pods, err := tree.Collect(nil, nil)
 			if err != nil || len(pods) != want {
 				t.Errorf("%s: %d pods, %v; want %d", name, len(pods), err, want)
 			}
@@ -321,7 +343,7 @@ func TestKubepodsThatCannotBeRead(t *testing.T) {
 		"not a group": func() { kernelfiletest.Put(t, root, "x") },
 	} {
 		spoil()
-		pods, err := tree.Collect(make([]Pod, 3))
+		pods, err := tree.Collect(make([]Pod, 3), nil)
 		stalls, fault := tree.Stalls()
 		present, unknown := tree.Present(guaranteedUID)
 		_, unopened := Open(mount, "/kubepods")
@@ -342,10 +364,10 @@ func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
 	t.Parallel()
 	mount := twoPods(v1).Plant(t)
 	tree := mustOpen(t, mount, "/kubepods")
-	want, err := tree.Collect(nil)
+	want, err := tree.Collect(nil, nil)
 	must(t, err)
 	tree.classes[1].path = strings.Repeat("x", 4096) // ENAMETOOLONG, where a node under pressure has EMFILE
-	got, err := tree.Collect(nil)
+	got, err := tree.Collect(nil, nil)
 	if diff := gocmp.Diff(sorted(want), sorted(got)); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
@@ -353,7 +375,7 @@ func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
 		t.Errorf("the error is %v; want one that says so", err)
 	}
 	kernelfiletest.Put(t, filepath.Join(mount, "memory/kubepods/burstable"), "x")
-	pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
+	pods, err := mustOpen(t, mount, "/kubepods").Collect(nil, nil)
 	if len(pods) != 1 || len(faultsOf(err)) != 1 || !strings.Contains(err.Error(), "listing the pods") {
 		t.Errorf("a class that is a file: %+v, %v", pods, err)
 	}
@@ -408,7 +430,7 @@ func TestOutdatedFigures(t *testing.T) {
 			for i, anonymous := range test.containers {
 				v.Add(node, fmt.Sprintf("%s/%d", group, i), figures{Anonymous: anonymous * mib}) // a negative one is at fault
 			}
-			pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
+			pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil, nil)
 			if test.want == unread {
 				if faults := faultsOf(err); len(pods) != 0 || len(faults) != 1 || !strings.Contains(faults[0].Error(), "/0/memory.stat") {
 					t.Errorf("%s, %s: collected %+v, %v", name, version, pods, err)
@@ -439,7 +461,7 @@ func TestCollectAllocatesNothingPerPod(t *testing.T) {
 		var pods []Pod
 		return testing.AllocsPerRun(20, func() {
 			var err error
-			if pods, err = tree.Collect(pods); err != nil || len(pods) != count {
+			if pods, err = tree.Collect(pods, nil); err != nil || len(pods) != count {
 				t.Fatalf("%d pods, %v", len(pods), err)
 			}
 		})

@@ -7,6 +7,7 @@ BEGIN {
 	budget("Judge", "one judgement", 0, 0)
 	budget("TickCalm110", "one tick, calm, 110 pods", 2, 0)
 	budget("Collect110/real", "what 110 pods use, real cgroups", 3, 2e6)
+	budget("Collect110/charged", "the same, what is charged alone", 3, 5e5)
 	budget("Rank110", "ranking of 110 pods", 10, 3e4)
 	budget("Rank5000", "ranking of 5,000 pods", 20, 3e6)
 	budget("TickWaits110", "one tick under pressure, waiting for a victim", decision, 0)
