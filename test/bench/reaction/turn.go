@@ -34,6 +34,9 @@ const (
 	// slowest is the share of its rate that the pod must reach: a run in which other
 	// processes used the cores does not measure that rate.
 	slowest = 0.75
+	// looksBack is longer than evictd's forecast looks back: what the ballast takes counts as used up for so long, and evictd
+	// does not end a pod that holds little of what was used up.
+	looksBack = 12 * time.Second
 	// tries is how often a disturbed run is repeated.
 	tries = 20
 )
@@ -132,7 +135,8 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 		}
 	}
 	if a == byEvictd {
-		if err = b.expose(ctx, name); err != nil {
+		err = measure.Sleep(ctx, looksBack)
+		if err = errors.Join(err, b.place(ctx, a, distance), b.expose(ctx, name)); err != nil {
 			return r, err
 		}
 	}
