@@ -301,18 +301,19 @@ bench-reaction: needs-node node-build image-archive ## From a threshold's crossi
 		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} --settle $${SETTLE:-0s} --cpus "$${CPUS:-}"
 
 # ONLY=3,4 runs some, RUNS=1 fewer times, ARMS=evictd one arm. Results are kept in RESULTS, and what has one of the same
-# source is not run again: so a series can be finished in pieces. TABLE=1 only makes the table.
+# source is not run again: so a series can be finished in pieces. TABLE=1 only makes the table (PAGE), and its
+# summary (SUMMARY).
 # SOURCE names all that a result depends on, that is evictd, what is shipped, the node and the benchmark, by the last
-# commit that changed it: later commits of tests, documentation and the soak have the same. -dirty: not committed.
+# commit that changed it: later commits of tests, documentation, the table and the soak have the same. -dirty: not committed.
 MEASURED = cmd internal pkg deploy go.mod go.sum $(addprefix test/,go.mod go.sum bench/incidents cluster image \
 	internal/eventually internal/measure internal/memory internal/node internal/pages internal/rig) \
-	$(foreach left,test/bench/incidents/soak.go *_test.go *.md */testdata/*,':!$(left)')
+	$(foreach left,test/bench/incidents/soak.go test/bench/incidents/table.go *_test.go *.md */testdata/*,':!$(left)')
 SOURCE = $(shell git log -1 --format=%h --abbrev=12 -- $(MEASURED))$(if $(shell git status --porcelain --untracked-files=all -- $(MEASURED)),-dirty)
 .PHONY: bench-incidents
 bench-incidents: needs-node node-build image-archive ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/incidents --runs $${RUNS:-3} --only "$${ONLY:-}" --arms "$${ARMS:-kubelet,evictd,evictd-node}" \
-		--results "$${RESULTS:-$(BIN)/incidents}" --page "$${PAGE:-}" --commit $(or $(COMMIT),devel) --source "$(SOURCE)" $${TABLE:+--table}
+		--results "$${RESULTS:-$(BIN)/incidents}" --page "$${PAGE:-}" --summary "$${SUMMARY:-}" --commit $(or $(COMMIT),devel) --source "$(SOURCE)" $${TABLE:+--table}
 
 .PHONY: bench-idle
 bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd beside 110 pods (root, ten minutes; WINDOW=60s)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -165,5 +166,30 @@ func TestCatalogue(t *testing.T) {
 				t.Errorf("scenario %d: victim %s is not there", s.Number, app)
 			}
 		}
+	}
+}
+
+func TestHowLateTheFirstEndIs(t *testing.T) {
+	crossed := []Line{softLine: {}, hardLine: {First: 10, Below: 1}, kubeletLine: {}}
+	for name, c := range map[string]struct {
+		result Result
+		want   []float64
+	}{
+		"after the line":  {Result{Memory: crossed, Ends: []End{{At: 12}, {At: 30}}}, []float64{2}},
+		"before the line": {Result{Memory: crossed, Ends: []End{{At: 4}}}, []float64{-6}},
+		"no end":          {Result{Memory: crossed}, nil},
+		"above the line":  {Result{Memory: make([]Line, linesCount), Ends: []End{{At: 4}}}, nil},
+	} {
+		if got := c.result.late(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// What happens again at once is told once.
+func TestTimelineInOneLine(t *testing.T) {
+	r := Result{Timeline: []Moment{{0, "begins"}, {1.26, "a new pod"}, {2, "a new pod"}, {3, "ended"}, {4, "a new pod"}}}
+	if got, want := r.told(), "0.0 begins; 1.3 a new pod (2 times); 3.0 ended; 4.0 a new pod"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

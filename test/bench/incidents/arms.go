@@ -15,7 +15,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/test/cluster"
-	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 	"github.com/evictd/evictd/test/internal/rig"
@@ -46,6 +45,8 @@ const (
 	topValue = 1_000_000_000
 	// podPIDs is the kubelet's podPidsLimit: forks stay below it.
 	podPIDs = 512
+	// mostPods is its maxPods: one scenario has 110 pods beside its others.
+	mostPods = 130
 )
 
 // bench is one run of the command.
@@ -73,7 +74,7 @@ func (b *bench) up(ctx context.Context) error {
 	err = b.Start(ctx, namespace, topClass, topValue, func(o *cluster.Options) {
 		// One filesystem for the kubelet, the runtime and the logs: nodefs and imagefs are the same, as on most nodes.
 		o.Disk = &cluster.Disk{Size: diskSize, Inodes: diskInodes}
-		o.Kubelet["evictionHard"], o.Kubelet["podPidsLimit"] = kubeletsDefaults(), podPIDs
+		o.Kubelet["evictionHard"], o.Kubelet["podPidsLimit"], o.Kubelet["maxPods"] = kubeletsDefaults(), podPIDs, mostPods
 		// Its collection of unused images by default, which the test cluster switches off otherwise.
 		maps.Copy(o.Kubelet, map[string]any{"imageGCHighThresholdPercent": 85, "imageGCLowThresholdPercent": 80, "imageMinimumGCAge": "2m"})
 		if b.settings.soak > 0 {
@@ -134,37 +135,45 @@ func (b *bench) draw() error {
 
 // arm puts evictd on the node, a new one, or takes it off. One that lives on takes the configuration. That is the shipped
 // one, with further lines, without the dry run, and with the memory's thresholds in bytes: of the machine, and of the
-// limit of all pods, which is the stand-in node's.
-func (b *bench) arm(ctx context.Context, arm string, policy node.Policy) error {
-	if err := b.relieve(ctx); err != nil {
-		return err
+// limit of all pods, which is the stand-in node's. It returns from when on evictd may evict: a start that knows nothing
+// of the time before evicts no pod for some time.
+func (b *bench) arm(ctx context.Context, arm string, s *Scenario, policy node.Policy) (from time.Time, err error) {
+	if err = b.relieve(ctx); err != nil {
+		return from, err
 	}
 	if !b.lives {
-		_, err := b.Node.Kubectl(ctx, "-n", node.Namespace, "delete", "ds/evictd", "--ignore-not-found", "--cascade=foreground", "--timeout=2m")
+		_, err = b.Node.Kubectl(ctx, "-n", node.Namespace, "delete", "ds/evictd", "--ignore-not-found", "--cascade=foreground", "--timeout=2m")
 		if err != nil || arm == kubeletArm {
-			return err
+			return from, err
 		}
 		// The kubelet alone removes evictd's image with the other unused ones when its disk is short.
 		if err = errors.Join(b.Node.Cluster.ImportImage(ctx, b.Node.Files.Image), b.Node.Deploy(ctx)); err != nil {
-			return err
+			return from, err
 		}
 	}
 	if arm == byNodeArm {
 		policy.Extra += "disk: {source: node}\n"
 		patch := filepath.Join(filepath.Dir(b.Node.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
-		if err := b.Node.Change(ctx, "patch", "ds/evictd", "--patch-file", patch); err != nil {
-			return err
+		if err = b.Node.Change(ctx, "patch", "ds/evictd", "--patch-file", patch); err != nil {
+			return from, err
 		}
 	}
-	policy.Extra += fmt.Sprintf(`evictionHard: {memory.available: "%d", allocatableMemory.available: "%d", nodefs.available: 12%%, nodefs.inodesFree: 6%%, imagefs.available: 16%%, imagefs.inodesFree: 6%%}
+	if !s.ByDefault {
+		policy.Extra += b.thresholds()
+	}
+	err = errors.Join(b.Node.TellEvictd(kubeletsDefaults()), b.Node.Configure(ctx, policy))
+	if !b.lives {
+		from = time.Now().Add(decide.CollectedWithin)
+	}
+	return from, err
+}
+
+// thresholds are evictd's, by the lines.
+func (b *bench) thresholds() string {
+	return fmt.Sprintf(`evictionHard: {memory.available: "%d", allocatableMemory.available: "%d", nodefs.available: 12%%, nodefs.inodesFree: 6%%, imagefs.available: 16%%, imagefs.inodesFree: 6%%}
 evictionSoft: {memory.available: "%d", allocatableMemory.available: "%d"}
 evictionSoftGracePeriod: {memory.available: 30s, allocatableMemory.available: 30s}
 `, b.lines.Hard, b.lines.Hard-b.lines.End, b.lines.Soft, b.lines.Soft-b.lines.End)
-	err := errors.Join(b.Node.TellEvictd(kubeletsDefaults()), b.Node.Configure(ctx, policy))
-	if err != nil || b.lives {
-		return err
-	}
-	return measure.Sleep(ctx, decide.CollectedWithin) // a start that knows nothing of the time before evicts no pod for so long
 }
 
 // relieve ends what an earlier run has left: the kubelet reports a pressure for five minutes more,

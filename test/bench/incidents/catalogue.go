@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -63,7 +64,7 @@ func endured(number int, name, what string, aboveMiB int64, pods ...Pod) Scenari
 
 // catalogue returns all scenarios, in order of their numbers.
 func catalogue() []Scenario {
-	all := slices.Concat(leakScenarios(), besideScenarios(), otherScenarios(), faultScenarios(), diskScenarios())
+	all := slices.Concat(leakScenarios(), besideScenarios(), otherScenarios(), faultScenarios(), nodeScenarios(), diskScenarios())
 	slices.SortFunc(all, func(a, b Scenario) int { return cmp.Compare(a.Number, b.Number) })
 	return all
 }
@@ -171,6 +172,42 @@ func faultScenarios() []Scenario {
 		"A pod leaks 20 MB a second, with a preStop hook of 10 s. As soon as it is ended, evictd is killed.", hooked)
 	killed.Steps = append(killed.Steps, Step{What: "evictd is killed, where it runs", Wait: untilEnding, Do: killEvictd})
 	return []Scenario{hook, away, killed}
+}
+
+// nodeScenarios are those of a whole node: by what it is configured, what all its pods do, and how busy it is.
+func nodeScenarios() []Scenario {
+	reserved := ended(22, "a node with reservations, all by default",
+		"The limit of all pods is about 6 GiB, and the machine itself is short of nothing, as on a node that reserves memory. Both have their default configuration. A pod takes 20 MB a second until it is ended, beside a large one within its request.",
+		slowly(leakApp), beside("database", 4300, 4400, 4500)) //nolint:mnd // so that the limit is that of the stand-in node
+	reserved.ByDefault = true
+	const teethMiB, belowMiB = 220, 30
+	heap := beside("heap", 500+teethMiB, 100, 800)
+	heap.FirstMiB, heap.Rate, heap.DropsMiB = 500, 10*megabyte, teethMiB
+	teeth := endured(23, "garbage collection",
+		"A heap takes 10 MB a second and gives 220 MiB back each time it has 720: for 3 s of every 23 s the node is below evictd's soft line, for 10 minutes. No pod needs to be evicted.",
+		teethMiB-belowMiB, heap)
+	teeth.Exact, teeth.Lasts = true, 10*time.Minute
+	fresh := beside("rollout", 600, 20, 650)
+	fresh.Replicas, fresh.FirstMiB, fresh.Rate, fresh.Waits, fresh.Again = 10, 50, 10*megabyte, true, true
+	rollout := ended(24, "a rollout whose ten pods leak",
+		"All ten pods of a Deployment take 10 MB a second each, and so does each of their replacements, for 3 minutes.", fresh)
+	rollout.Smallest, rollout.Lasts, rollout.Whole = map[string]int{fresh.Name: Any}, 3*time.Minute, true
+	return []Scenario{reserved, teeth, rollout, crowded()}
+}
+
+// crowded is a leak on a node with many pods, which use its CPUs.
+func crowded() Scenario {
+	crowd, hog := beside("crowd", 1, 4, 16), leaks(leakApp, 100*megabyte, aboveMiB)
+	crowd.Replicas, hog.CPU = 110, "300m"
+	busy := Pod{Workload: node.Workload{Name: "busy", AsksMiB: 16, LimitMiB: 64, Flags: []string{"--spins=1"}}, CPU: "600m", Waits: true}
+	busy.Replicas = int32(runtime.NumCPU()) //nolint:gosec // so few
+	s := ended(25, "110 small pods and a hog on busy CPUs",
+		"Pods with CPU requests of 600m use all CPUs, beside 110 small pods. A pod takes 100 MB a second until it is ended. How late is the eviction?",
+		hog, busy, crowd)
+	saturate, leak := begin(busy.Name), begin(hog.Name)
+	saturate.What, leak.Wait = "all CPUs are in use", after(10*time.Second)
+	s.Steps = []Step{saturate, leak}
+	return s
 }
 
 // killEvictd ends evictd's process as a crash would; without evictd nothing happens.

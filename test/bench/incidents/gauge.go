@@ -15,16 +15,21 @@ const gaugeEvery = 10 * time.Millisecond
 type Line struct {
 	// Bytes is where it is, of the figure that its owner reads.
 	Bytes int64 `json:"bytes"`
+	// First is when the figure was below it first, in seconds since the incident began. It means nothing where Below is 0.
+	First float64 `json:"first"`
 	// Below is for how many seconds the figure was below it in all, Depth how far at most, in
 	// bytes.
 	Below float64 `json:"below"`
 	Depth int64   `json:"depth"`
 }
 
-// see takes a reading that was valid for a while, and reports whether it is below the line.
-func (l *Line) see(figure int64, lasted float64) bool {
+// see takes a reading that was valid for a while at a moment, both in seconds, and reports whether it is below the line.
+func (l *Line) see(figure int64, at, lasted float64) bool {
 	if figure >= l.Bytes {
 		return false
+	}
+	if l.Below == 0 {
+		l.First = at
 	}
 	l.Below += lasted
 	l.Depth = max(l.Depth, l.Bytes-figure)
@@ -60,17 +65,18 @@ func newGauge(l *lines, d *disk) *gauge {
 
 // reads returns what reads once: memory by the kernel's and by the kubelet's definition, and the disk.
 func (g *gauge) reads(podsLeft func() (int64, error)) func(time.Time) error {
-	last := time.Now()
+	began := time.Now()
+	last := began
 	return func(now time.Time) error {
 		kernel, err := memory.Kernel()
 		kubelets, unread := podsLeft()
 		available, missing := g.disk.available()
-		lasted := now.Sub(last).Seconds()
+		at, lasted := now.Sub(began).Seconds(), now.Sub(last).Seconds()
 		last = now
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for i, figure := range [linesCount]int64{softLine: kernel, hardLine: kernel, kubeletLine: kubelets} {
-			memory, disk := g.seen[i].see(figure, lasted), g.disks[i].see(available, lasted)
+			memory, disk := g.seen[i].see(figure, at, lasted), g.disks[i].see(available, at, lasted)
 			if memory || disk {
 				g.below = now
 			}

@@ -46,7 +46,9 @@ func hadImages(count int) func(context.Context, *turn) error {
 		if err != nil {
 			return fmt.Errorf("waiting until the node's status lists %d images: %w", count, err)
 		}
-		t.notBefore = seen.Add(imagesAge)
+		if old := seen.Add(imagesAge); old.After(t.notBefore) {
+			t.notBefore = old
+		}
 		return nil
 	}
 }

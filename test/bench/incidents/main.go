@@ -32,6 +32,7 @@ type settings struct {
 	commit  string
 	source  string // of the results, see [Result.Source]
 	page    string
+	summary string
 	table   bool
 	soak    time.Duration // how long rounds of a soak begin; 0 is a series of runs
 	seed    uint64        // of the rounds of a soak
@@ -49,6 +50,7 @@ func parse(arguments []string) (settings, error) {
 	flags.StringVar(&s.commit, "commit", "unknown", "commit of the code, for the results")
 	flags.StringVar(&s.source, "source", "", "commit of all that is measured, for the results; empty is unknown")
 	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table; empty prints it")
+	flags.StringVar(&s.summary, "summary", "", "the same for the summary of the table")
 	flags.BoolVar(&s.table, "table", false, "only make the table from the results")
 	flags.DurationVar(&s.soak, "soak", 0, "a soak: begin rounds for that long, evictd lives on; 0 is a series of runs")
 	flags.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()), "order of the rounds of a soak; the default is the clock")
@@ -137,13 +139,35 @@ func (b *bench) one(ctx context.Context, s *Scenario, arm string, number int) er
 	if err != nil || done {
 		return err
 	}
+	load, err := idle(ctx)
+	if err != nil {
+		return err
+	}
 	r, err := b.run(ctx, s, arm, number, node.Policy{Limits: "{}", Extra: s.Config})
 	if err != nil {
 		return err
 	}
+	r.Load = load
 	all, granted := r.by(causes()...), r.by(byEvictd, byKubelet)
 	b.Say("%2d %-28s %-11s run %d: evictd ended %d, all %d (%d beyond, %d innocent), OOM kills %d, budgets %d, grace %d of %d, below %.1f / %.1f s, failed %d of %d",
 		s.Number, s.Name, arm, number, r.by(byEvictd).ended, all.ended, all.beyond, all.innocent, r.OOMKills, r.Violated, granted.graceful, granted.ended,
 		r.line(hardLine).Below, r.line(kubeletLine).Below, r.Failed, r.Asked)
 	return r.write(b.settings.results)
+}
+
+// idle waits until the load average of the last minute is below 1.5, so that a run is not beside other work, and returns
+// all three. The run before leaves one that falls within minutes.
+func idle(ctx context.Context) (load string, err error) {
+	const most, patience = 1.5, 10 * time.Minute
+	err = node.Until(ctx, patience, func(context.Context) bool {
+		var last float64
+		text, _ := os.ReadFile("/proc/loadavg") // without it the machine is never idle
+		_, unread := fmt.Sscan(string(text), &last)
+		load = strings.TrimSpace(string(text))
+		return unread == nil && last < most
+	})
+	if err != nil {
+		return load, fmt.Errorf("waiting until other work on the machine ends: its load averages are %s: %w", load, err)
+	}
+	return load, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
@@ -53,6 +54,9 @@ func (t *turn) workload(p *Pod) node.Workload {
 	if p.Rate > 0 {
 		w.Flags = append(w.Flags, "--memory-rate="+strconv.FormatInt(p.Rate, 10))
 	}
+	if p.DropsMiB > 0 {
+		w.Flags = append(w.Flags, fmt.Sprintf("--memory-drop=%dMi", p.DropsMiB))
+	}
 	if p.CacheMiB > 0 {
 		w.Flags = append(w.Flags, "--cache=/data/cache", fmt.Sprintf("--cache-bytes=%dMi", p.CacheMiB))
 	}
@@ -84,6 +88,9 @@ func (p *Pod) change(spec *corev1.PodSpec, dir string) {
 	c.Env = append(c.Env, corev1.EnvVar{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},
 	}})
+	if p.CPU != "" {
+		c.Resources.Requests[corev1.ResourceCPU] = resource.MustParse(p.CPU)
+	}
 	if p.Grace > 0 {
 		spec.TerminationGracePeriodSeconds = new(int64(p.Grace / time.Second))
 	}
@@ -112,7 +119,7 @@ func (t *turn) prepared() bool {
 		case p.UsesMiB == 0:
 			word = "start"
 		}
-		if t.said(p.Name, word) < int(max(p.Replicas, 1)) {
+		if int64(t.said(p.Name, word)) < p.count() {
 			return false
 		}
 	}
@@ -144,7 +151,7 @@ func (t *turn) safe() error {
 		if p.LimitMiB == 0 {
 			return fmt.Errorf("pod %s of scenario %d has no memory limit: it is not safe to run", p.Name, t.scenario.Number)
 		}
-		kernel -= p.LimitMiB << 20 * int64(max(p.Replicas, 1))
+		kernel -= p.LimitMiB << 20 * p.count()
 	}
 	if kernel < floor {
 		return fmt.Errorf("scenario %d could leave the machine with %d MiB, %d must stay", t.scenario.Number, kernel>>20, int64(floor)>>20)
@@ -163,7 +170,7 @@ func (t *turn) begin(ctx context.Context, apps []string) error {
 		if err := os.WriteFile(file, nil, 0o644); err != nil { //nolint:gosec // a container looks at it
 			return fmt.Errorf("beginning: %w", err)
 		}
-		err := node.Until(ctx, 30*time.Second, func(context.Context) bool { return t.said(p.Name, "begin") >= int(max(p.Replicas, 1)) })
+		err := node.Until(ctx, 30*time.Second, func(context.Context) bool { return int64(t.said(p.Name, "begin")) >= p.count() })
 		if err != nil {
 			return fmt.Errorf("waiting for %s to begin: %w", p.Name, err)
 		}

@@ -29,8 +29,9 @@ type Result struct {
 	// Machine and Kubernetes say where and on what it ran.
 	Machine    string `json:"machine"`
 	Kubernetes string `json:"kubernetes"`
-	// Disturbed is by how much other work changed what was available at most before the ballast gave way, in bytes.
-	Disturbed int64 `json:"disturbed"`
+	// Load is the machine's load averages before the run. Disturbed is by how much other work changed what was available at most before the ballast gave way, in bytes.
+	Load      string `json:"load"`
+	Disturbed int64  `json:"disturbed"`
 	// Ends are the pods that ended, whatever the cause; Smallest and Innocents are the scenario's.
 	Ends      []End          `json:"ends"`
 	Smallest  map[string]int `json:"smallest"`
@@ -59,6 +60,15 @@ func (r *Result) line(which int) Line {
 		return Line{}
 	}
 	return lines[which]
+}
+
+// late returns how many seconds after it was below evictd's hard line the first pod ended, or was evicted; none where
+// one of the two did not happen. Negative is before.
+func (r *Result) late() (seconds []float64) {
+	if crossed := r.line(hardLine); crossed.Below > 0 && len(r.Ends) > 0 {
+		seconds = append(seconds, r.Ends[0].At-crossed.First)
+	}
+	return seconds
 }
 
 // by counts what these causes have ended.

@@ -38,8 +38,10 @@ type Scenario struct {
 	// Elsewhere has replacements of the pods wait for another node: the node is cordoned when all pods
 	// run. Otherwise they come back to it at once, in the middle of the incident.
 	Elsewhere bool
-	// Config are further lines of evictd's configuration.
-	Config string
+	// Config are further lines of evictd's configuration. ByDefault leaves its thresholds to the shipped one: percentages,
+	// of which those of the pods' limit are the stand-in node's.
+	Config    string
+	ByDefault bool
 	// Lasts is how long the steps and what follows may take. The run ends earlier once the
 	// smallest set has something in it and the node is calm (see calmFor), unless Whole is set.
 	Lasts time.Duration
@@ -63,6 +65,10 @@ type Pod struct {
 	// takes the rest of UsesMiB.
 	FirstMiB int64
 	Rate     int64
+	// DropsMiB is what it gives back whenever it has all, to take it again, without end; 0 is nothing.
+	DropsMiB int64
+	// CPU is its CPU request; "" is none.
+	CPU string
 	// Waits says that it takes and writes nothing before the step that begins it. Then only the
 	// pods that run at that moment do, or, with Again, each replacement too.
 	Waits, Again bool
@@ -78,6 +84,9 @@ type Pod struct {
 	// Grows is a file that it allocates blocks for, without data; nil is none.
 	Grows *Growth
 }
+
+// count is how many pods its Deployment has.
+func (p *Pod) count() int64 { return int64(max(p.Replicas, 1)) }
 
 // Growth is a file that uses the node's disk.
 type Growth struct {
@@ -133,7 +142,7 @@ func (s *Scenario) takesAtOnceMiB() int64 {
 	sum := int64(0)
 	for i := range s.Pods {
 		if s.Pods[i].Waits {
-			sum += s.Pods[i].FirstMiB
+			sum += s.Pods[i].FirstMiB * s.Pods[i].count()
 		}
 	}
 	return sum

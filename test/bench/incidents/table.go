@@ -20,31 +20,39 @@ const (
 	pageEnds   = "<!-- made by `make bench-incidents`: end -->\n"
 )
 
-// publish makes the table from the results.
+// publish makes the table and the summary from the results.
 func publish(s *settings) error {
 	results, err := readResults(s.results)
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	if err = report(&text, results); err != nil {
-		return err
+	for _, part := range []struct {
+		page  string // "" is the output
+		write func(io.Writer, []Result) error
+	}{{s.page, report}, {s.summary, summary}} {
+		var text bytes.Buffer
+		err = errors.Join(err, part.write(&text, results))
+		if part.page == "" {
+			_, _ = text.WriteTo(os.Stdout)
+		} else if err == nil {
+			err = replace(part.page, text.String())
+		}
 	}
-	if s.page == "" {
-		_, err = text.WriteTo(os.Stdout)
-		return err
-	}
-	page, err := os.ReadFile(s.page)
+	return err
+}
+
+// replace writes the generated part of a page.
+func replace(name, text string) error {
+	page, err := os.ReadFile(name) //nolint:gosec // the caller's own page
 	if err != nil {
 		return fmt.Errorf("reading the page: %w", err)
 	}
 	head, rest, begins := strings.Cut(string(page), pageBegins)
 	_, tail, ends := strings.Cut(rest, pageEnds)
 	if !begins || !ends {
-		return errors.New("writing the page: it has no markers")
+		return fmt.Errorf("writing %s: it has no markers", name)
 	}
-	whole := head + pageBegins + text.String() + pageEnds + tail
-	if err = os.WriteFile(s.page, []byte(whole), 0o644); err != nil { //nolint:gosec // it is for reading
+	if err := os.WriteFile(name, []byte(head+pageBegins+text+pageEnds+tail), 0o644); err != nil { //nolint:gosec // it is for reading
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
@@ -54,34 +62,42 @@ func publish(s *settings) error {
 type column struct {
 	title   string
 	digits  int
-	figures []func(*Result) float64
-	level   bool // its figures do not add up
+	figures []func(*Result) []float64 // none where the run has none
+	level   bool                      // its figures do not add up
 }
 
 func columns() []column {
-	byCause := func(value func(tally) int) (figures []func(*Result) float64) {
-		for _, cause := range causes() {
-			figures = append(figures, func(r *Result) float64 { return float64(value(r.by(cause))) })
-		}
-		return figures
+	one := func(figure func(*Result) float64) func(*Result) []float64 {
+		return func(r *Result) []float64 { return []float64{figure(r)} }
 	}
-	one := func(figures ...func(*Result) float64) []func(*Result) float64 { return figures }
+	single := func(title string, digits int, figure func(*Result) float64) column {
+		return column{title: title, digits: digits, figures: []func(*Result) []float64{one(figure)}}
+	}
+	byCause := func(title string, value func(tally) int) (c column) {
+		c.title = title
+		for _, cause := range causes() {
+			c.figures = append(c.figures, one(func(r *Result) float64 { return float64(value(r.by(cause))) }))
+		}
+		return c
+	}
+	level := func(c column) column { c.level = true; return c }
 	return []column{
-		{"smallest set", 0, one(func(r *Result) float64 { return float64(r.wanted()) }), false},
-		{"ended by evictd / kubelet / kernel / other", 0, byCause(func(t tally) int { return t.ended }), false},
-		{"of them beyond the smallest set", 0, byCause(func(t tally) int { return t.beyond }), false},
-		{"of them innocents", 0, byCause(func(t tally) int { return t.innocent }), false},
-		{"OOM kills", 0, one(func(r *Result) float64 { return float64(r.OOMKills) }), false},
-		{"budgets violated", 0, one(func(r *Result) float64 { return float64(r.Violated) }), false},
-		{"grace kept / ended by evictd and kubelet", 0, one(
-			func(r *Result) float64 { return float64(r.by(byEvictd, byKubelet).graceful) },
-			func(r *Result) float64 { return float64(r.by(byEvictd, byKubelet).ended) },
-		), false},
-		{"s below evictd's hard line", 1, one(func(r *Result) float64 { return r.line(hardLine).Below }), false},
-		{"s below the kubelet's line", 1, one(func(r *Result) float64 { return r.line(kubeletLine).Below }), false},
-		{"MiB below it", 0, one(func(r *Result) float64 { return float64(r.line(kubeletLine).Depth >> 20) }), true},
-		{"requests failed", 0, one(func(r *Result) float64 { return float64(r.Failed) }), false},
-		{"MiB of other work", 0, one(func(r *Result) float64 { return float64(r.Disturbed >> 20) }), true},
+		single("smallest set", 0, func(r *Result) float64 { return float64(r.wanted()) }),
+		byCause("ended by evictd / kubelet / kernel / other", func(t tally) int { return t.ended }),
+		byCause("of them beyond the smallest set", func(t tally) int { return t.beyond }),
+		byCause("of them innocents", func(t tally) int { return t.innocent }),
+		single("OOM kills", 0, func(r *Result) float64 { return float64(r.OOMKills) }),
+		single("budgets violated", 0, func(r *Result) float64 { return float64(r.Violated) }),
+		{title: "grace kept / ended by evictd and kubelet", figures: []func(*Result) []float64{
+			one(func(r *Result) float64 { return float64(r.by(byEvictd, byKubelet).graceful) }),
+			one(func(r *Result) float64 { return float64(r.by(byEvictd, byKubelet).ended) }),
+		}},
+		{title: "s from evictd's hard line to the first end", digits: 1, figures: []func(*Result) []float64{(*Result).late}, level: true},
+		single("s below evictd's hard line", 1, func(r *Result) float64 { return r.line(hardLine).Below }),
+		single("s below the kubelet's line", 1, func(r *Result) float64 { return r.line(kubeletLine).Below }),
+		level(single("MiB below it", 0, func(r *Result) float64 { return float64(r.line(kubeletLine).Depth >> 20) })),
+		single("requests failed", 0, func(r *Result) float64 { return float64(r.Failed) }),
+		level(single("MiB of other work", 0, func(r *Result) float64 { return float64(r.Disturbed >> 20) })),
 	}
 }
 
@@ -109,11 +125,76 @@ func report(out io.Writer, results []Result) error {
 	if err := measure.Table(out, header, rows); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprint(out, "\nThe scenarios:\n\n")
+	_, _ = fmt.Fprint(out, "\nThe scenarios, and what happened in the first run of each arm, in seconds from its begin:\n\n")
 	for _, s := range catalogue() {
-		_, _ = fmt.Fprintf(out, "- %d, %s: %s\n", s.Number, s.Name, s.What)
+		s.tell(out, results)
 	}
 	return nil
+}
+
+// tell writes what happens in a scenario, and a timeline of each arm.
+func (s *Scenario) tell(out io.Writer, results []Result) {
+	_, _ = fmt.Fprintf(out, "- %d, %s: %s\n", s.Number, s.Name, s.What)
+	for _, arm := range s.arms() {
+		for _, r := range chosen(results, func(r *Result) bool { return r.Scenario == s.Number && r.Arm == arm && r.Run == 1 }) {
+			_, _ = fmt.Fprintf(out, "  - %s: %s\n", arm, r.told())
+		}
+	}
+}
+
+// told is the timeline in one line. What happens again at once is said once, with how often.
+func (r *Result) told() string {
+	const most = 14
+	var moments []string
+	for i := 0; i < len(r.Timeline); {
+		m, again := &r.Timeline[i], 1
+		for i += 1; i < len(r.Timeline) && r.Timeline[i].What == m.What; i++ {
+			again++
+		}
+		text := fmt.Sprintf("%.1f %s", m.At, m.What)
+		if again > 1 {
+			text += fmt.Sprintf(" (%d times)", again)
+		}
+		moments = append(moments, text)
+	}
+	if more := len(moments) - most; more > 0 {
+		moments = append(moments[:most], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(moments, "; ")
+}
+
+// summary compares the two arms over all runs that both have.
+func summary(out io.Writer, results []Result) error {
+	header, rows := []string{"", "pods that ended"}, [][]string{}
+	of := func(value func(tally) int) func(*Result) float64 {
+		return func(r *Result) float64 { return float64(value(r.by(causes()...))) }
+	}
+	figures := []func(*Result) float64{of(func(t tally) int { return t.ended })}
+	for _, more := range []struct {
+		title  string
+		figure func(*Result) float64
+	}{
+		{"that had to", func(r *Result) float64 { return float64(r.wanted()) }},
+		{"innocent", of(func(t tally) int { return t.innocent })},
+		{"without their grace", of(func(t tally) int { return t.ended - t.graceful })},
+		{"OOM kills", func(r *Result) float64 { return float64(r.OOMKills) }},
+		{"budgets violated", func(r *Result) float64 { return float64(r.Violated) }},
+		{"s below evictd's hard line", func(r *Result) float64 { return r.line(hardLine).Below }},
+	} {
+		header, figures = append(header, more.title), append(figures, more.figure)
+	}
+	for _, arm := range [][2]string{{kubeletArm, "kubelet alone"}, {evictdArm, "with evictd"}} {
+		runs := chosen(results, func(r *Result) bool { return r.Arm == arm[0] && compared(r, results) })
+		scenarios := measure.Each(runs, func(r *Result) int { return r.Scenario })
+		slices.Sort(scenarios)
+		header[0] = fmt.Sprintf("%d runs of %d incidents", len(runs), len(slices.Compact(scenarios)))
+		row := []string{arm[1]}
+		for _, figure := range figures {
+			row = append(row, sum(measure.Each(runs, figure), 0))
+		}
+		rows = append(rows, row)
+	}
+	return measure.Table(out, header, rows)
 }
 
 // cells are those of a row: how many runs there are, and one of each column.
@@ -126,8 +207,12 @@ func cells(runs []Result, all func([]float64, int) string) []string {
 			show = spread
 		}
 		for _, figure := range c.figures {
-			if len(runs) > 0 {
-				figures = append(figures, show(measure.Each(runs, figure), c.digits))
+			var values []float64
+			for i := range runs {
+				values = append(values, figure(&runs[i])...)
+			}
+			if len(values) > 0 {
+				figures = append(figures, show(values, c.digits))
 			}
 		}
 		texts = append(texts, strings.Join(figures, " / "))

@@ -68,7 +68,7 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int, po
 	if err = t.makeDirs(r.file()); err != nil {
 		return nil, err
 	}
-	if err = b.arm(ctx, arm, policy); err != nil {
+	if t.notBefore, err = b.arm(ctx, arm, s, policy); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.end(context.WithoutCancel(ctx))) }()
@@ -111,9 +111,6 @@ func (t *turn) makeDirs(name string) error {
 
 // placeDisk puts the disk at the scenario's distance from evictd's line.
 func (t *turn) placeDisk(ctx context.Context) error {
-	if err := after(time.Until(t.notBefore))(ctx, t); err != nil {
-		return err
-	}
 	const each = 2 * imageMiB * mebibyte
 	held := each * int64(len(t.images))
 	for i := range t.pods {
@@ -141,6 +138,9 @@ func upTo(mebibytes int64, random *rand.Rand) int64 { return random.Int64N(max(m
 // under its limit. The distance varies with the seed, so that the kubelet looks at different
 // moments, and both arms of a run have the same.
 func (t *turn) place(ctx context.Context) error {
+	if err := after(time.Until(t.notBefore))(ctx, t); err != nil {
+		return err
+	}
 	const variesMiB = 200
 	distance := t.lines.Soft - t.lines.End + (t.scenario.AboveMiB+t.scenario.takesAtOnceMiB())<<20
 	if !t.scenario.Exact {

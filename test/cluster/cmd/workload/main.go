@@ -34,6 +34,7 @@ type settings struct {
 	memoryFirst  size
 	memoryRate   size
 	memoryFile   string
+	memoryDrop   size
 	startDelay   time.Duration
 	startFile    string
 	termFile     string
@@ -71,6 +72,7 @@ func parse() (chosen settings) {
 	flags.Var(&chosen.memoryFirst, "memory-first", "how much of it to take at once, whatever the rate")
 	flags.Var(&chosen.memoryRate, "memory-rate", "memory to take each second; 0 is all at once")
 	flags.StringVar(&chosen.memoryFile, "memory-file", "", "file to wait for before the memory beyond --memory-first is taken")
+	flags.Var(&chosen.memoryDrop, "memory-drop", "how much of it to give back whenever all is taken, and to take again at the rate, without end; 0 is none")
 	flags.DurationVar(&chosen.startDelay, "start-delay", 0, "time to wait before anything is taken or written")
 	flags.StringVar(&chosen.startFile, "start-file", "", "file to wait for before anything is taken or written")
 	flags.StringVar(&chosen.termFile, "term-file", "", "file to wait for after SIGTERM, until which it goes on")
@@ -92,8 +94,8 @@ func parse() (chosen settings) {
 	flags.StringVar(&chosen.prestopFile, "prestop-file", "", "only wait for that file, as a preStop hook")
 	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output; $NAME in it is that variable")
 	flag.Parse()
-	if flag.NArg() > 0 || chosen.files < 1 || chosen.memoryFirst > chosen.memory {
-		fmt.Fprintln(os.Stderr, "workload: takes flags only, at least one file and no more memory first than in all")
+	if flag.NArg() > 0 || chosen.files < 1 || max(chosen.memoryFirst, chosen.memoryDrop) > chosen.memory {
+		fmt.Fprintln(os.Stderr, "workload: takes flags only, at least one file, and no more memory first or to give back than in all")
 		os.Exit(2) //nolint:mnd // as flag.Parse does
 	}
 	return chosen
@@ -191,7 +193,16 @@ func takeMemory(chosen settings, log journal) error {
 		return err
 	}
 	held.hold(int(chosen.memory), chosen.memoryRate)
-	return log.note("memory")
+	if err := log.note("memory"); err != nil {
+		return err
+	}
+	for chosen.memoryDrop > 0 {
+		if err := held.drop(int(chosen.memoryDrop)); err != nil {
+			return err
+		}
+		held.hold(int(chosen.memory), chosen.memoryRate)
+	}
+	return nil
 }
 
 func workOnFiles(chosen settings, log journal) error {

@@ -74,7 +74,7 @@ func mapMemory(total size) (*memory, error) {
 }
 
 // hold increases the used part to upTo. It fills it with numbers that neither zswap nor page
-// merging can compress, and never frees it. It keeps the rate chunk by chunk against the
+// merging can compress. It keeps the rate chunk by chunk against the
 // clock, and faults in a chunk's pages at once: a fault for each page uses most of a core at
 // 1 GB/s.
 func (m *memory) hold(upTo int, rate size) {
@@ -85,6 +85,16 @@ func (m *memory) hold(upTo int, rate size) {
 		_ = unix.Madvise(chunk, unix.MADV_POPULATE_WRITE) // without it (Linux < 5.14) fill faults them in
 		m.random = fill(chunk, m.random)
 	}
+}
+
+// drop gives the last bytes of the used part back to the kernel, as a garbage collection does, in whole chunks.
+func (m *memory) drop(bytes int) error {
+	keeps := max(m.held-bytes, 0) / chunkSize * chunkSize
+	if err := unix.Madvise(m.mapped[keeps:m.held], unix.MADV_DONTNEED); err != nil {
+		return fmt.Errorf("giving memory back: %w", err)
+	}
+	m.held = keeps
+	return nil
 }
 
 // seed differs between workloads: equal numbers would be equal pages.
