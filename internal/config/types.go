@@ -198,8 +198,8 @@ type Limits struct {
 	// Evictions in any 60 seconds, at least 1. Unset means 6.
 	EvictionsPerMinute int32 `json:"evictionsPerMinute"`
 	// Evictions of pods of one controller in any 60 minutes, at least 1: evicting a pod that comes
-	// straight back to the node reclaims nothing. While the limit keeps pods over their requests from
-	// going, no pod within its request goes in their place. Unset means 5.
+	// straight back to the node reclaims nothing. While the limit keeps a pod from going, none behind
+	// it goes in its place. Unset means 5.
 	PerOwnerPerHour int32 `json:"perOwnerPerHour"`
 	// Duration, 0s to 1m: the first soft eviction of an incident waits for a random part of it, so
 	// that nodes that a bad rollout puts under pressure in the same second do not all evict in the

@@ -63,7 +63,7 @@ func Decide(s *Situation) Plan {
 		return plan
 	}
 	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.Facts(), s.Policy.Rules)
-	if !plan.pass(s, candidates, withinRequests, spared, cooldowns, sufficient) {
+	if !plan.pass(s, candidates, withinRequests, spared, cooldowns, ownersLimit, sufficient) {
 		return plan
 	}
 	plan.Candidates, plan.BypassPDB = s.candidatesOf(d), s.mayBypassPDB()
@@ -174,12 +174,20 @@ func cooldowns(s *Situation, d *Decision) (Hold, string) {
 	return holdIf(len(d.Ranking.Candidates) == 0, HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", refused))
 }
 
-// candidatesOf returns the candidates of a decision, in order.
+// ownersLimit holds a decision where the owner of the first candidate has reached its limit: a limit never names
+// another pod. Those that come back and leak again would otherwise have their neighbours evicted for them.
+func ownersLimit(s *Situation, d *Decision) (Hold, string) {
+	first := d.Ranking.Candidates[0].Pod
+	why, waits := s.Cooldown.Owner(first.OwnerUID, s.Pressure.SampleTime)
+	return holdIf(waits, HoldLimitReached, "no pod goes in place of "+first.Key()+": "+why.Detail)
+}
+
+// candidatesOf returns the candidates of a decision, in order, up to the first whose owner has reached its limit.
 func (s *Situation) candidatesOf(d *Decision) []Candidate {
 	all := make([]Candidate, 0, len(d.Ranking.Candidates))
 	for _, e := range d.Ranking.Candidates {
 		if _, is := s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime); is {
-			continue
+			break
 		}
 		why, refused := s.Cooldown.Pod(s, e.Pod, false)
 		all = append(all, Candidate{

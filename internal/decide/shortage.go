@@ -86,22 +86,21 @@ func (s *shortage) covered(signal pressure.Signal, over, within []pressure.Amoun
 }
 
 // sufficient withholds the candidates that may not be evicted for what is short, by what all of them free
-// together. A limit holds: a pod whose owner has reached it counts among those over their requests, and no
-// pod within its request goes in its place.
+// together. A pod whose owner has reached its limit counts among the others, and no pod behind it goes in its place.
 func sufficient(s *Situation, d *Decision) (Hold, string) {
 	signal, short := s.Pressure.Threshold.Signal, s.shortage()
-	over, within, limited, exceeds := s.supply(d)
+	over, within, limited := s.supply(d)
 	covered, byExceeding := short.covered(signal, over, within, s.anyHelps())
 	switch {
 	case len(within) == 0:
-	case byExceeding || exceeds:
+	case byExceeding:
 		s.Policy.WithinRequests.Withhold(&d.Ranking, false)
 	case covered:
 		s.withholdSmall(d, max(short.Required, short.ToLine-short.InFlight+short.Lately))
 	}
 	limits := fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour: %s", len(limited), wording.Few(limited))
 	switch {
-	case len(limited) > 0 && (!covered || len(limited) == len(d.Ranking.Candidates)):
+	case len(limited) > 0 && !covered:
 		return HoldLimitReached, limits
 	case !covered && len(s.Uses.Incomplete) > 0:
 		return HoldUsageUnknown, s.Uses.notKnownToSuffice(signal, short.Required)
@@ -139,16 +138,15 @@ func (s *Situation) withholdSmall(d *Decision, needed int64) {
 }
 
 // supply returns what the ends of the candidates should free, and names those whose owner has reached its
-// limit; exceeds says that one of these exceeds its request. For a disk those that a limit keeps do not count:
-// the others would go for nothing.
-func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, limited []string, exceeds bool) {
+// limit. For a disk those that a limit keeps do not count: the others would go for nothing.
+func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, limited []string) {
 	signal, all := s.Pressure.Threshold.Signal, s.Policy.WithinRequests == WithinRequestsNever || d.Ranking.Resource == rank.PIDs
 	for i := range d.Ranking.Candidates {
 		e := &d.Ranking.Candidates[i]
 		frees := s.Uses.ByUID[e.Pod.UID].Expected
 		reason, waits := s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime)
 		if waits {
-			limited, exceeds = append(limited, e.Pod.Key()+": "+reason.Detail), exceeds || e.Exceeds
+			limited = append(limited, e.Pod.Key()+": "+reason.Detail)
 		}
 		switch {
 		case waits && signal.OnDisk():
@@ -158,7 +156,7 @@ func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, limite
 			within = append(within, frees)
 		}
 	}
-	return over, within, limited, exceeds
+	return over, within, limited
 }
 
 // Insufficient says how far the ends of all candidates, or of those that a clause selects, would not suffice.

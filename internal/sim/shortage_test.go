@@ -175,7 +175,7 @@ func TestCandidatesThatWouldHelpOnDisk(t *testing.T) {
 func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
 	story(t, func(n *world) {
 		n.line(100)
-		n.runs("often 945/0", "refused 1/0", "free 940/0")
+		n.runs("often 930/0", "refused 1/0", "free 940/0")
 		n.host = -940 * Mebi
 		n.hadItsTurn("rs-often")
 		had := n.option
@@ -193,9 +193,29 @@ func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
 		same(t, "notes", []string{
 			"no request is sent for 1 candidates of owners that reached limits.perOwnerPerHour: shop/often: 1 of its owner's pods went in the last hour, limits.perOwnerPerHour is 1",
 		}, d.Notes)
-		if v := d.Victim(); v.Entry.Position != 2 || len(d.Ranking.Candidates) != 2 {
-			t.Errorf("the victim is not the second of two: %+v", d)
+		if v := d.Victim(); v.Entry.Position != 1 || len(d.Ranking.Candidates) != 2 {
+			t.Errorf("the victim is not the first of two: %+v", d)
 		}
+	})
+}
+
+// No pod behind one whose owner has reached its limit goes in its place, neither at once nor where the one before it is
+// refused.
+func TestFaultALimitNamesNoOtherPod(t *testing.T) {
+	stories(t, map[string]bool{"at once": false, "behind a refusal": true}, func(n *world, _ string, refused bool) {
+		n.line(100)
+		n.runs("often 310/0", "behind 300/0")
+		n.host = 340 * Mebi // 50 of 1000 are left
+		var asked []string
+		if refused {
+			asked = []string{"first"}
+			n.runs("first 320/0")
+			n.host -= 320 * Mebi
+			n.answers(outcomes{"first": evict.BlockedByBudget})
+		}
+		n.hadItsTurn("rs-often")
+		n.evicts(5*time.Second, asked...)
+		n.says(decide.HoldLimitReached, "no pod goes in place of shop/often: 1 of its owner's pods went in the last hour, limits.perOwnerPerHour is 1")
 	})
 }
 
@@ -446,8 +466,8 @@ func TestFaultDiskPodsWithinRequestsStay(t *testing.T) {
 	})
 }
 
-// The pods of one owner leak, and one of them may go in an hour. Then no pod within its request goes in place of the
-// others, although the node is nearly exhausted; one that exceeds its own may.
+// The pods of one owner leak, and one of them may go in an hour. Then no pod goes in place of the others, although the
+// node is nearly exhausted: neither one within its request, nor one that exceeds its own by less.
 func TestFaultOwnersLimitTakesPodsWithinTheirRequests(t *testing.T) {
 	type variant struct {
 		other, fast bool
@@ -455,7 +475,7 @@ func TestFaultOwnersLimitTakesPodsWithinTheirRequests(t *testing.T) {
 	}
 	stories(t, map[string]variant{
 		"leaks alone":          {false, false, []string{"leak-a"}},
-		"another that exceeds": {true, false, []string{"leak-a", "other"}},
+		"another that exceeds": {true, false, []string{"leak-a"}},
 		"a fast fall":          {false, true, []string{"leak-a"}},
 	}, func(n *world, _ string, c variant) {
 		for _, leak := range []string{"leak-a", "leak-b", "leak-c"} {
