@@ -2,35 +2,60 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
+	"github.com/evictd/evictd/test/internal/node"
 )
 
 // moment is one reading of the sampler.
 type moment struct {
-	before    time.Time // just before the reading
-	available int64     // by the agent's own definition
-	kernel    int64     // MemAvailable
+	before    time.Time     // just before the reading
+	available int64         // by the agent's own definition
+	kernel    int64         // MemAvailable
+	cpu       time.Duration // that evictd has used so far
 }
 
-// sample reads every millisecond until the context ends. It reads no data of evictd or the kubelet.
+// sample reads every millisecond until the context ends: no data of evictd or the kubelet, and by its own clock what CPU
+// time evictd's process has used.
 func (b *bench) sample(ctx context.Context, a agent) ([]moment, error) {
 	const seconds = 60
+	pod, err := b.Node.EvictdPod(ctx)
+	if err != nil {
+		return nil, err
+	}
+	process, err := node.EvictdProcess(pod)
+	if err != nil {
+		return nil, err
+	}
 	moments := make([]moment, 0, seconds*int(time.Second/time.Millisecond))
-	err := measure.Every(ctx, time.Millisecond, func(now time.Time) error {
-		kernel, err := memory.Kernel()
+	err = measure.Every(ctx, time.Millisecond, func(now time.Time) error {
+		kernel, unread := memory.Kernel()
 		available := kernel
-		if a == byKubelet && err == nil {
-			available, err = b.workingSet()
+		if a == byKubelet && unread == nil {
+			available, unread = b.workingSet()
 		}
-		moments = append(moments, moment{before: now, available: available, kernel: kernel})
-		return err
+		cpu, unknown := measure.CPU(process)
+		moments = append(moments, moment{before: now, available: available, kernel: kernel, cpu: cpu})
+		return errors.Join(unread, unknown)
 	})
 	return moments, err
+}
+
+// spent returns how much CPU time evictd used from the crossing until its act.
+func spent(moments []moment, crossed, acted time.Time) time.Duration {
+	at := func(t time.Time) time.Duration {
+		i := slices.IndexFunc(moments, func(m moment) bool { return m.before.After(t) })
+		if i < 0 {
+			i = len(moments)
+		}
+		return moments[max(0, i-1)].cpu
+	}
+	return at(acted) - at(crossed)
 }
 
 // crossing finds the last reading above the threshold before the first one below. Memory

@@ -39,6 +39,20 @@ func TestCrossingIsTheLastReadingAbove(t *testing.T) {
 	}
 }
 
+// What evictd uses before the crossing, and after its act, is not counted.
+func TestSpentFromTheCrossingToTheAct(t *testing.T) {
+	moments := falling(10, 1, 10)
+	for i := range moments {
+		moments[i].cpu = time.Duration(i*i) * time.Millisecond
+	}
+	if got := spent(moments, moments[2].before, moments[5].before.Add(time.Microsecond)); got != 21*time.Millisecond {
+		t.Errorf("%v, want 21 ms", got)
+	}
+	if got := spent(moments, moments[0].before.Add(-1), moments[9].before.Add(time.Second)); got != 81*time.Millisecond {
+		t.Errorf("%v, want all", got)
+	}
+}
+
 func TestCrossingRefusesWhatShowsNothing(t *testing.T) {
 	const distance = 1000 * megabyte
 	others := falling(distance, megabyte, 1100)

@@ -19,7 +19,7 @@ func (b *bench) series(a agent, share string, rate int64) []result {
 // print writes the table.
 func (b *bench) print(out io.Writer) error {
 	header := []string{
-		"MB/s asked", "measured (median)", "agent", "CPU request", "n", "p50 ms", "p99 ms", "max ms",
+		"MB/s asked", "measured (median)", "agent", "CPU request", "n", "p50 ms", "p99 ms", "max ms", "evictd's CPU in it p50 / max ms",
 		"sampler's gap p50 / max ms", "OOM kills", "kubelet's median / evictd's",
 	}
 	var rows [][]string
@@ -43,6 +43,7 @@ func (b *bench) rows(share string, rate int64) [][]string {
 			continue
 		}
 		reactions, gaps := measure.Each(s, reaction), measure.Each(s, func(r *result) time.Duration { return r.gap })
+		used := measure.Each(s, func(r *result) time.Duration { return r.cpu })
 		kills := int64(0)
 		for i := range s {
 			kills += s[i].kills
@@ -55,6 +56,7 @@ func (b *bench) rows(share string, rate int64) [][]string {
 			strconv.FormatInt(rate/megabyte, 10), fmt.Sprintf("%.0f", measure.Median(measure.Each(s, func(r *result) float64 { return r.measured }))/megabyte),
 			string(a), cmp.Or(share, "as shipped"), strconv.Itoa(len(s)),
 			ms(measure.Median(reactions)), ms(measure.Quantile(reactions, almostAll)), ms(measure.Quantile(reactions, 1)),
+			ms(measure.Median(used)) + " / " + ms(measure.Quantile(used, 1)),
 			ms(measure.Median(gaps)) + " / " + ms(measure.Quantile(gaps, 1)),
 			strconv.FormatInt(kills, 10), ratio,
 		})

@@ -48,7 +48,8 @@ type result struct {
 	rate     int64
 	crossed  time.Time // when memory fell below the line
 	reaction time.Duration
-	measured float64 // bytes a second
+	cpu      time.Duration // that evictd used in it
+	measured float64       // bytes a second
 	gap      time.Duration
 	sign     string
 	kills    int64 // OOM kills on the whole machine
@@ -219,7 +220,7 @@ func (b *bench) release(ctx context.Context, a agent, pod string, distance int64
 	case arrived.at.Before(found.crossed):
 		return r, fmt.Errorf("%w: the act was before the crossing", errDisturbed)
 	}
-	found.sign, found.reaction = arrived.sign, arrived.at.Sub(found.crossed)
+	found.sign, found.reaction, found.cpu = arrived.sign, arrived.at.Sub(found.crossed), spent(moments, found.crossed, arrived.at)
 	return found, nil
 }
 
