@@ -78,7 +78,7 @@ func (*benchNode) Settled(context.Context) error { return nil }
 func (*benchNode) Synced() bool                  { return true }
 func (*benchNode) Stale() error                  { return nil }
 func (n *benchNode) List() []*nodepods.Pod       { return slices.Clone(n.pods) }
-func (n *benchNode) Collect(into []usage.Pod, _ func(uid string, used int64) (usage.Pod, bool)) ([]usage.Pod, error) {
+func (n *benchNode) Collect(into []usage.Pod, _ usage.StandIn) ([]usage.Pod, error) {
 	return append(into, n.uses...), nil
 }
 func (*benchNode) Stalls() ([]usage.Stall, error) { return nil, nil }

@@ -107,7 +107,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		if !plan.Held() {
 			a.keepChanged()
 			a.planned, a.known = &plan.Decision, a.export() // known is kept with each of its requests
-			a.compared = sample.Time                        // just now
+			a.compared = sample.Time                        // it was made by what a comparison now would read
 			a.executor.Start(ctx, plan)
 			a.documents.kept = time.Time{} // the record has what this was decided by
 			return next

@@ -101,12 +101,12 @@ func (m *Measurer) bridge(read []usage.Pod, fault error, pods []*nodepods.Pod) (
 	return read, missing
 }
 
-// same is by how many bytes what is charged to a pod may differ from when it was read.
-const same = 1 << 20
+// sameCharge is by how many bytes what is charged to a pod may differ from when it was read.
+const sameCharge = 1 << 20
 
 // standIns returns what stands in for the pods that cannot exceed their requests, as all that is charged to them is within
 // these: their last readings, where so much was charged then. Where pods within their requests may go all are read.
-func (m *Measurer) standIns(s *decide.Situation) func(uid string, used int64) (usage.Pod, bool) {
+func (m *Measurer) standIns(s *decide.Situation) usage.StandIn {
 	p := &s.Pressure
 	if p.Threshold.Signal.Kind() != pressure.MemoryKind || s.Policy.WithinRequests == decide.WithinRequestsNever || decide.RunsOut(p, s.KubeletLine) {
 		return nil
@@ -118,7 +118,7 @@ func (m *Measurer) standIns(s *decide.Situation) func(uid string, used int64) (u
 	return func(uid string, used int64) (usage.Pod, bool) {
 		last, read := m.lastRead[uid]
 		change, young := used-last.pod.Used, p.SampleTime.Sub(last.at) < decide.ReadingMaxAge
-		return last.pod, read && young && used <= requests[uid] && max(change, -change) <= same
+		return last.pod, read && young && used <= requests[uid] && max(change, -change) <= sameCharge
 	}
 }
 

@@ -58,7 +58,7 @@ type groups struct {
 	anonymous int64
 }
 
-func (g *groups) Collect(into []usage.Pod, standIn func(uid string, used int64) (usage.Pod, bool)) ([]usage.Pod, error) {
+func (g *groups) Collect(into []usage.Pod, standIn usage.StandIn) ([]usage.Pod, error) {
 	for uid, used := range g.charged {
 		pod := usage.Pod{UID: uid, Used: used, Anonymous: g.anonymous}
 		if standIn != nil {

@@ -27,9 +27,8 @@ const (
 
 // Cgroups reads what the pods use.
 type Cgroups interface {
-	// Collect returns one entry of memory and tasks for each pod that was read; an error names the
-	// others. StandIn is as in [usage.Tree.Collect].
-	Collect(into []usage.Pod, standIn func(uid string, used int64) (usage.Pod, bool)) ([]usage.Pod, error)
+	// Collect returns one entry of memory and tasks for each pod that was read; an error names the others.
+	Collect(into []usage.Pod, standIn usage.StandIn) ([]usage.Pod, error)
 	// Stalls returns how long each pod has waited for memory, and how often it met
 	// its own limits; an error names pods that are missing.
 	Stalls() ([]usage.Stall, error)
@@ -173,7 +172,7 @@ func (m *Measurer) Recent(now time.Time, age time.Duration) ([]usage.Pod, error)
 }
 
 // collect reads the pods' cgroups.
-func (m *Measurer) collect(now time.Time, standIn func(uid string, used int64) (usage.Pod, bool)) {
+func (m *Measurer) collect(now time.Time, standIn usage.StandIn) {
 	if m.readAt = now; standIn == nil {
 		m.wholeAt = now
 	}

@@ -217,7 +217,7 @@ func (n *Node) kubelets() int64 {
 }
 
 // Collect implements [measure.Cgroups].
-func (n *Node) Collect(into []usage.Pod, _ func(uid string, used int64) (usage.Pod, bool)) ([]usage.Pod, error) {
+func (n *Node) Collect(into []usage.Pod, _ usage.StandIn) ([]usage.Pod, error) {
 	defer n.reach("after the pods' usage is read")
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -174,7 +174,7 @@ func (r *replay) each(f func(p *status.Pod)) {
 }
 
 // Collect implements [measure.Cgroups].
-func (r *replay) Collect(into []usage.Pod, _ func(uid string, used int64) (usage.Pod, bool)) ([]usage.Pod, error) {
+func (r *replay) Collect(into []usage.Pod, _ usage.StandIn) ([]usage.Pod, error) {
 	r.each(func(p *status.Pod) {
 		if p.Usage != nil {
 			u := *p.Usage

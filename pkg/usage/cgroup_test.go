@@ -203,7 +203,7 @@ func BenchmarkCollect110(b *testing.B) {
 	tree := mustOpen(b, cgroupMount, n.kubepods)
 	pods, err := tree.Collect(nil, nil) // which opens the files
 	must(b, err)
-	for name, standIn := range map[string]func(string, int64) (Pod, bool){
+	for name, standIn := range map[string]StandIn{
 		"real": nil, "charged": func(string, int64) (Pod, bool) { return Pod{}, true },
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -46,6 +46,10 @@ type Pod struct {
 	Unused bool `json:"unused,omitempty"`
 }
 
+// StandIn returns, by what is charged to a pod, which is one small file, an earlier reading that stands in for the rest,
+// which takes ten times as long to read; false where there is none. Nil has none for any pod.
+type StandIn func(uid string, used int64) (earlier Pod, stands bool)
+
 // Reclaim returns how much the pod's end adds to the kernel's MemAvailable, in bytes:
 // anonymous and shared memory, and kernel memory where it is known. Page cache already
 // counts as available.
@@ -158,10 +162,7 @@ func (t *Tree) check() error {
 // Pods that exist but could not be read are left out too and named by an [UnreadError], with
 // which the others are still returned. That includes the known pods of a directory that
 // cannot be listed. Any other error comes without pods.
-//
-// StandIn is asked for each pod by what is charged to it, one small file, for an earlier reading that stands in for the
-// rest, which takes ten times as long to read; nil reads all.
-func (t *Tree) Collect(into []Pod, standIn func(uid string, used int64) (Pod, bool)) ([]Pod, error) {
+func (t *Tree) Collect(into []Pod, standIn StandIn) ([]Pod, error) {
 	into = into[:0]
 	err := t.each(func(p *podFiles) error {
 		pod, err := t.readPod(p, standIn)
@@ -221,7 +222,7 @@ func (t *Tree) see(c *class, faults *UnreadError) error {
 	return nil
 }
 
-func (t *Tree) readPod(p *podFiles, standIn func(uid string, used int64) (Pod, bool)) (Pod, error) {
+func (t *Tree) readPod(p *podFiles, standIn StandIn) (Pod, error) {
 	usage, err := kernelfile.Parse(&p.usage, t.content, kernelfile.Number)
 	if err != nil {
 		return Pod{}, err

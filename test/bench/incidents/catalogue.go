@@ -176,9 +176,10 @@ func faultScenarios() []Scenario {
 
 // nodeScenarios are those of a whole node: by what it is configured, what all its pods do, and how busy it is.
 func nodeScenarios() []Scenario {
+	const databaseMiB = 4300 // with which the limit of all pods is the stand-in node's
 	reserved := ended(22, "a node with reservations, all by default",
 		"The limit of all pods is about 6 GiB, and the machine itself is short of nothing, as on a node that reserves memory. Both have their default configuration. A pod takes 20 MB a second until it is ended, beside a large one within its request.",
-		slowly(leakApp), beside("database", 4300, 4400, 4500)) //nolint:mnd // so that the limit is that of the stand-in node
+		slowly(leakApp), beside("database", databaseMiB, databaseMiB+100, databaseMiB+200))
 	reserved.ByDefault = true
 	const teethMiB, belowMiB = 220, 30
 	heap := beside("heap", 500+teethMiB, 100, 800)
@@ -200,7 +201,7 @@ func crowded() Scenario {
 	crowd, hog := beside("crowd", 1, 4, 16), leaks(leakApp, 100*megabyte, aboveMiB)
 	crowd.Replicas, hog.CPU = 110, "300m"
 	busy := Pod{Workload: node.Workload{Name: "busy", AsksMiB: 16, LimitMiB: 64, Flags: []string{"--spins=1"}}, CPU: "600m", Waits: true}
-	busy.Replicas = int32(runtime.NumCPU()) //nolint:gosec // so few
+	busy.Replicas = int32(runtime.NumCPU()) //nolint:gosec // no machine has two billion
 	s := ended(25, "110 small pods and a hog on busy CPUs",
 		"Pods with CPU requests of 600m use all CPUs, beside 110 small pods. A pod takes 100 MB a second until it is ended. How late is the eviction?",
 		hog, busy, crowd)

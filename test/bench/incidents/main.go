@@ -161,9 +161,8 @@ func idle(ctx context.Context) (load string, err error) {
 	const most, patience = 1.5, 10 * time.Minute
 	err = node.Until(ctx, patience, func(context.Context) bool {
 		var last float64
-		text, _ := os.ReadFile("/proc/loadavg") // without it the machine is never idle
-		_, unread := fmt.Sscan(string(text), &last)
-		load = strings.TrimSpace(string(text))
+		load = measure.Load()
+		_, unread := fmt.Sscan(load, &last) // without it the machine is never idle
 		return unread == nil && last < most
 	})
 	if err != nil {

@@ -63,9 +63,6 @@ func Table(out io.Writer, header []string, rows [][]string) error {
 // Machine describes the machine in one line, without its name.
 func Machine() string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // unknown is said as such
-	averages, _ := os.ReadFile("/proc/loadavg")
-	var load [3]string
-	_, _ = fmt.Sscan(string(averages), &load[0], &load[1], &load[2])
 	total, _ := Bytes("/proc/meminfo", "MemTotal")
 	groups := "cgroup v1"
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
@@ -74,7 +71,14 @@ func Machine() string {
 		groups = "cgroup v1 (hybrid)"
 	}
 	return fmt.Sprintf("%d cores, %.1f GiB, Linux %s, %s, %s; load average %s",
-		runtime.NumCPU(), float64(total)/(1<<30), strings.TrimSpace(string(kernel)), groups, runtime.Version(), strings.Join(load[:], " "))
+		runtime.NumCPU(), float64(total)/(1<<30), strings.TrimSpace(string(kernel)), groups, runtime.Version(), Load())
+}
+
+// Load returns the load averages of 1, 5 and 15 minutes; "" where they cannot be read.
+func Load() string {
+	averages, _ := os.ReadFile("/proc/loadavg")
+	fields := strings.Fields(string(averages))
+	return strings.Join(fields[:min(3, len(fields))], " ")
 }
 
 // Run is the main function of a benchmark's program. It runs the benchmark until it is done,
