@@ -15,14 +15,8 @@ import (
 // each refusal up to longest.
 type span struct{ first, longest time.Duration }
 
-// after returns how long it waits after so many refusals before.
-func (s span) after(refusals int) time.Duration {
-	wait := s.first
-	for ; refusals > 0 && wait < s.longest; refusals-- {
-		wait *= 2
-	}
-	return min(wait, s.longest)
-}
+// after returns how long it waits after so many refusals before. The longest is less than 2^16 times the first.
+func (s span) after(refusals int) time.Duration { return min(s.first<<min(refusals, 16), s.longest) }
 
 // spanOf returns how long the outcome keeps a pod from being tried again. What an administrator
 // must fix waits longest, and so does a pod whose requests get no response repeatedly.

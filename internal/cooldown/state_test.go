@@ -93,7 +93,7 @@ func questionsTo(tracker *Tracker) map[string]func(now time.Time) (decide.Wait, 
 		all[fmt.Sprintf("jitter %+v", in)] = func(now time.Time) (decide.Wait, bool) { return tracker.Jitter(in.at(now)) }
 		for i := range 16 {
 			pod := somePod(i/2, i%2 == 0)
-			all["owner of "+pod.UID] = func(now time.Time) (decide.Wait, bool) { return tracker.Owner(pod.OwnerUID, now) }
+			all[fmt.Sprintf("owner of %s %+v", pod.UID, in)] = func(now time.Time) (decide.Wait, bool) { return tracker.Owner(in.at(now), pod) }
 			all[fmt.Sprintf("%s ready %v %+v", pod.UID, pod.Ready, in)] = func(now time.Time) (decide.Wait, bool) { return tracker.Pod(in.at(now), pod, in.bypasses) }
 		}
 	}

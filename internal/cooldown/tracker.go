@@ -220,14 +220,24 @@ func (t *Tracker) Node(now time.Time) (decide.Wait, bool) {
 	return waits(until, now, "%d evictions in the last minute, limits.evictionsPerMinute is %d", n, t.limits.EvictionsPerMinute)
 }
 
-// Owner returns why no pod of an owner, by the UID of the controller, may be evicted for now: the limit
-// an hour. Pods without an owner are counted by the node's limit alone.
-func (t *Tracker) Owner(owner string, now time.Time) (decide.Wait, bool) {
-	if owner == "" {
+// Owner returns why a pod may not be evicted for now because others of its controller were: the limit an hour, or
+// that it replaced one that was evicted less than [decide.Relief] ago, whose end its own replacement would undo as
+// soon. That alone keeps no pod near exhaustion. Pods without a controller are counted by the node's limit alone.
+func (t *Tracker) Owner(s *decide.Situation, pod *rank.Pod) (decide.Wait, bool) {
+	if pod.OwnerUID == "" {
 		return decide.Wait{}, false
 	}
-	n, until := t.within(time.Hour, t.limits.PerOwnerPerHour, now, func(a *Accepted) bool { return a.Owner == owner })
-	return waits(until, now, "%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, t.limits.PerOwnerPerHour)
+	now, limit := s.Pressure.SampleTime, t.limits.PerOwnerPerHour
+	ofOwner := func(a *Accepted) bool { return a.Owner == pod.OwnerUID }
+	n, until := t.within(time.Hour, limit, now, ofOwner)
+	why, is := waits(until, now, "%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, limit)
+	if is || decide.RunsOut(&s.Pressure, s.KubeletLine) {
+		return why, is
+	}
+	_, until = t.within(decide.Relief, 1, now, func(a *Accepted) bool {
+		return ofOwner(a) && !pod.Created.Before(a.At.Truncate(time.Second)) // a creation time has whole seconds
+	})
+	return waits(until, now, "it replaced a pod that was evicted less than %v ago, and would be replaced as soon", decide.Relief)
 }
 
 // within returns how many of the evictions are younger than the window, and until when they

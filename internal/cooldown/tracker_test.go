@@ -84,7 +84,8 @@ func TestLimitsHoldInEveryHistory(t *testing.T) {
 		var all []Accepted
 		for range 400 {
 			now = now.Add(time.Duration(r.IntN(20)) * time.Second)
-			of := somePod(r.IntN(8), true).OwnerUID
+			pod := somePod(r.IntN(8), true)
+			of := pod.OwnerUID
 			minute, hour := 0, 0
 			for _, a := range all {
 				if now.Sub(a.At) < time.Minute {
@@ -95,7 +96,7 @@ func TestLimitsHoldInEveryHistory(t *testing.T) {
 				}
 			}
 			_, node := tracker.Node(now)
-			_, owner := tracker.Owner(of, now)
+			_, owner := tracker.Owner(question{}.at(now), pod)
 			if node != (minute >= 6) || owner != (of != "" && hour >= 5) {
 				t.Fatalf("seed %d: %d evictions in a minute, %d of %q in an hour; waits %v, %v", seed, minute, hour, of, node, owner)
 			}
@@ -116,7 +117,7 @@ func TestLimitsForgetDryRuns(t *testing.T) {
 	}
 	next := restarted(t, tracker, at(1))
 	_, node := next.Node(at(1))
-	if _, owner := next.Owner("web", at(1)); !node || !owner {
+	if _, owner := next.Owner(question{}.at(at(1)), &rank.Pod{OwnerUID: "web"}); !node || !owner {
 		t.Errorf("a dry run does not count while it lasts: %v, %v", node, owner)
 	}
 	next.Adopt(config.Limits{EvictionsPerMinute: 1}, false)

@@ -178,7 +178,7 @@ func cooldowns(s *Situation, d *Decision) (Hold, string) {
 // another pod. Those that come back and leak again would otherwise have their neighbours evicted for them.
 func ownersLimit(s *Situation, d *Decision) (Hold, string) {
 	first := d.Ranking.Candidates[0].Pod
-	why, waits := s.Cooldown.Owner(first.OwnerUID, s.Pressure.SampleTime)
+	why, waits := s.Cooldown.Owner(s, first)
 	return holdIf(waits, HoldLimitReached, "no pod goes in place of "+first.Key()+": "+why.Detail)
 }
 
@@ -186,7 +186,7 @@ func ownersLimit(s *Situation, d *Decision) (Hold, string) {
 func (s *Situation) candidatesOf(d *Decision) []Candidate {
 	all := make([]Candidate, 0, len(d.Ranking.Candidates))
 	for _, e := range d.Ranking.Candidates {
-		if _, is := s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime); is {
+		if _, is := s.Cooldown.Owner(s, e.Pod); is {
 			break
 		}
 		why, refused := s.Cooldown.Pod(s, e.Pod, false)

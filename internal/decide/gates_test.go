@@ -17,9 +17,11 @@ type waits map[string]bool
 
 func (w waits) Node(time.Time) (decide.Wait, bool)           { return decide.Wait{}, w["node"] }
 func (w waits) Server(time.Time) (decide.Wait, bool)         { return decide.Wait{}, w["server"] }
-func (w waits) Owner(string, time.Time) (decide.Wait, bool)  { return decide.Wait{}, w["owner"] }
 func (w waits) Jitter(*decide.Situation) (decide.Wait, bool) { return decide.Wait{}, w["jitter"] }
 func (w waits) Bypass(time.Time) (decide.Wait, bool)         { return decide.Wait{}, w["bypass"] }
+func (w waits) Owner(*decide.Situation, *rank.Pod) (decide.Wait, bool) {
+	return decide.Wait{}, w["owner"]
+}
 func (w waits) Pod(*decide.Situation, *rank.Pod, bool) (decide.Wait, bool) {
 	return decide.Wait{}, w["pod"]
 }

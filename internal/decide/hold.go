@@ -37,7 +37,7 @@ const (
 	// HoldSoftJitter: the first soft eviction of a pressure waits a moment, so that not all
 	// nodes evict in the same second.
 	HoldSoftJitter Hold = "SoftJitter"
-	// HoldLimitReached: the limit of evictions in a time is reached.
+	// HoldLimitReached: the limit of evictions in a time is reached, or the first candidate replaced a victim just now.
 	HoldLimitReached Hold = "LimitReached"
 	// HoldInsufficientReclaim: all candidates together could not free enough; see shortage.go.
 	HoldInsufficientReclaim Hold = "InsufficientReclaim"

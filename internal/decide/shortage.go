@@ -12,10 +12,10 @@ import (
 
 // One formula says which candidates may be evicted for what is short: docs/adr/0036-one-formula-of-a-shortage.md.
 
-// relief is for how long the ends of pods must make up for what is being used up. Most is the share of what was
+// Relief is for how long the ends of pods must make up for what is being used up. Most is the share of what was
 // used up lately that they must hold: other pods have used up some, and a pod's own figure lacks page tables.
 const (
-	relief = 30 * time.Second
+	Relief = 30 * time.Second
 	most   = 0.9
 )
 
@@ -26,7 +26,7 @@ type shortage struct {
 	// are relied on should still free.
 	ToLine, InFlight int64
 	// Missing is what is still missing to the target, the line plus the minimum reclaim, beside what is
-	// in flight. Needed is what is used up within [relief] besides, at the rate that is certain by the last
+	// in flight. Needed is what is used up within [Relief] besides, at the rate that is certain by the last
 	// seconds; Required at least.
 	Missing, Needed int64
 	// Lately is [most] of what was used up in the seconds of the forecast, which the pods that did it hold; 0
@@ -57,11 +57,11 @@ func (s *Situation) shortage() shortage {
 // Required returns what the candidates must be able to free together, in the signal's unit.
 func (s *Situation) Required() int64 { return s.shortage().Required }
 
-// usedUp returns how much of the signal is used up within [relief]; 0 where that is not known, or it does
+// usedUp returns how much of the signal is used up within [Relief]; 0 where that is not known, or it does
 // not fall. The pod that fills a disk within seconds holds what it wrote in those of the forecast, and perhaps
 // less than it will write.
 func usedUp(p *pressure.Pressure) int64 {
-	f, within := &p.Forecast, relief
+	f, within := &p.Forecast, Relief
 	if !f.Known || f.Rate <= 0 {
 		return 0
 	}
@@ -98,7 +98,7 @@ func sufficient(s *Situation, d *Decision) (Hold, string) {
 	case covered:
 		s.withholdSmall(d, max(short.Required, short.ToLine-short.InFlight+short.Lately))
 	}
-	limits := fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour: %s", len(limited), wording.Few(limited))
+	limits := fmt.Sprintf("%d candidates that wait for others of their owners: %s", len(limited), wording.Few(limited))
 	switch {
 	case len(limited) > 0 && !covered:
 		return HoldLimitReached, limits
@@ -144,7 +144,7 @@ func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, limite
 	for i := range d.Ranking.Candidates {
 		e := &d.Ranking.Candidates[i]
 		frees := s.Uses.ByUID[e.Pod.UID].Expected
-		reason, waits := s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime)
+		reason, waits := s.Cooldown.Owner(s, e.Pod)
 		if waits {
 			limited = append(limited, e.Pod.Key()+": "+reason.Detail)
 		}

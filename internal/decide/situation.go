@@ -13,9 +13,9 @@ import (
 // Cooldown answers what must wait, until when and why. Its answers change nothing, and are false where
 // nothing waits.
 type Cooldown interface {
-	// Node returns why no pod of the node may be evicted, and Owner why none of an owner, by its UID.
+	// Node returns why no pod of the node may be evicted, and Owner why a pod may not because of others of its controller.
 	Node(now time.Time) (Wait, bool)
-	Owner(owner string, now time.Time) (Wait, bool)
+	Owner(s *Situation, pod *rank.Pod) (Wait, bool)
 	// Server returns why no request may be sent.
 	Server(now time.Time) (Wait, bool)
 	// Jitter returns why the first soft eviction of an incident waits.

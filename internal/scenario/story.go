@@ -44,7 +44,7 @@ func (s *Story) Tell(e sim.Event) {
 		if s.JSON {
 			err = json.NewEncoder(s.W).Encode(lineOf(&e, text))
 		} else {
-			err = wording.Table(s.W, wording.Columns, [][]string{{clock(e.At), text}})
+			err = wording.Table(s.W, wording.Columns, [][]string{{fmt.Sprintf("%3d:%04.1f", int(e.At.Minutes()), (e.At % time.Minute).Seconds()), text}})
 		}
 		if s.Err == nil {
 			s.Err = err
@@ -62,11 +62,6 @@ func lineOf(e *sim.Event, text string) line {
 		}
 	}
 	return l
-}
-
-// clock writes a time since the beginning.
-func clock(d time.Duration) string {
-	return fmt.Sprintf("%3d:%04.1f", int(d.Minutes()), (d % time.Minute).Seconds())
 }
 
 // decided says what a decision of evictd's came to.

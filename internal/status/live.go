@@ -106,8 +106,8 @@ func (d *Document) AddBackOffs(s *decide.Situation) {
 	add(OfNode, "", "")(s.Cooldown.Node(now))
 	for i := range d.Pods {
 		pod := &d.Pods[i]
-		add(OfOwner, pod.Owner, pod.OwnerUID)(s.Cooldown.Owner(pod.OwnerUID, now))
 		facts := pod.Facts(rank.Memory)
+		add(OfOwner, pod.Owner, pod.OwnerUID)(s.Cooldown.Owner(s, &facts))
 		add(OfPod, pod.Key(), pod.UID)(s.Cooldown.Pod(s, &facts, false))
 	}
 }
