@@ -125,11 +125,82 @@ func report(out io.Writer, results []Result) error {
 	if err := measure.Table(out, header, rows); err != nil {
 		return err
 	}
+	_, _ = fmt.Fprint(out, "\nWhat evictd should reach, over all runs that both arms have. Evictions are the kubelet's in its arm, evictd's in the other:\n\n")
+	if err := goals(out, results); err != nil {
+		return err
+	}
 	_, _ = fmt.Fprint(out, "\nThe scenarios, and what happened in the first run of each arm, in seconds from its begin:\n\n")
 	for _, s := range catalogue() {
 		s.tell(out, results)
 	}
 	return nil
+}
+
+// goal is what evictd should reach with a figure that is better when it is smaller.
+type goal struct {
+	title, limit string
+	figure       func(*Result) float64
+	meets        func(of [2]float64, wanted int) bool // the kubelet's and evictd's sums, and the pods of the smallest sets
+}
+
+func goalsOf() []goal {
+	none := func(of [2]float64, _ int) bool { return of[1] == 0 }
+	half := func(of [2]float64, _ int) bool { return of[1] <= of[0]/2 }
+	below := func(which int) func(*Result) float64 {
+		return func(r *Result) float64 { return r.line(which).Below }
+	}
+	return []goal{
+		{"evictions beyond the smallest sets", "5 % of these", func(r *Result) float64 { return float64(r.own().beyond) },
+			func(of [2]float64, wanted int) bool { return of[1] <= 0.05*float64(wanted) }},
+		{"evictions of innocents", "0", func(r *Result) float64 { return float64(r.own().innocent) }, none},
+		{"evictions without their grace", "0", func(r *Result) float64 { t := r.own(); return float64(t.ended - t.graceful) }, none},
+		{"budgets violated", "0", func(r *Result) float64 { return float64(r.Violated) }, none},
+		{"OOM kills", "the kubelet's", func(r *Result) float64 { return float64(r.OOMKills) },
+			func(of [2]float64, _ int) bool { return of[1] <= of[0] }},
+		{"s below evictd's hard line", "half of the kubelet's", below(hardLine), half},
+		{"s below the kubelet's line", "half of the kubelet's", below(kubeletLine), half},
+	}
+}
+
+// own counts what the arm itself has evicted: in evictd's the kubelet may evict too.
+func (r *Result) own() tally {
+	if r.Arm == kubeletArm {
+		return r.by(byKubelet)
+	}
+	return r.by(byEvictd)
+}
+
+// goals writes what evictd should reach, whether it did, and in which scenarios it did not.
+func goals(out io.Writer, results []Result) error {
+	both := chosen(results, func(r *Result) bool { return r.Arm != byNodeArm && compared(r, results) })
+	var rows [][]string
+	for _, g := range goalsOf() {
+		sums := func(scenario int) (of [2]float64, wanted int) {
+			for i := range both {
+				switch r := &both[i]; {
+				case scenario != 0 && r.Scenario != scenario:
+				case r.Arm == kubeletArm:
+					of[0] += g.figure(r)
+				default:
+					of[1], wanted = of[1]+g.figure(r), wanted+r.wanted()
+				}
+			}
+			return of, wanted
+		}
+		var missed []string
+		for _, s := range catalogue() {
+			if !g.meets(sums(s.Number)) {
+				missed = append(missed, strconv.Itoa(s.Number))
+			}
+		}
+		all, wanted := sums(0)
+		result := "falls short"
+		if g.meets(all, wanted) {
+			result = "pass"
+		}
+		rows = append(rows, []string{g.title, g.limit, rounded(all[0], 0), rounded(all[1], 0), result, strings.Join(missed, ", ")})
+	}
+	return measure.Table(out, []string{"figure", "at most", kubeletArm, evictdArm, "sums", "scenarios that miss it"}, rows)
 }
 
 // tell writes what happens in a scenario, and a timeline of each arm.
@@ -174,7 +245,7 @@ func summary(out io.Writer, results []Result) error {
 		title  string
 		figure func(*Result) float64
 	}{
-		{"that had to", func(r *Result) float64 { return float64(r.wanted()) }},
+		{"beyond the smallest set", of(func(t tally) int { return t.beyond })},
 		{"innocent", of(func(t tally) int { return t.innocent })},
 		{"without their grace", of(func(t tally) int { return t.ended - t.graceful })},
 		{"OOM kills", func(r *Result) float64 { return float64(r.OOMKills) }},
