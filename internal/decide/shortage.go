@@ -13,10 +13,12 @@ import (
 // One formula says which candidates may be evicted for what is short: docs/adr/0036-one-formula-of-a-shortage.md.
 
 // Relief is for how long the ends of pods must make up for what is being used up. Most is the share of what was
-// used up lately that they must hold: other pods have used up some, and a pod's own figure lacks page tables.
+// used up lately that they must hold: other pods have used up some, and a pod's own figure lacks page tables. Of that
+// they must have taken one in grown themselves.
 const (
 	Relief = 30 * time.Second
 	most   = 0.9
+	grown  = 4
 )
 
 // shortage are the figures of what a pressure is short of, in the signal's unit. None is
@@ -77,20 +79,20 @@ func (s *Situation) anyHelps() bool {
 	return RunsOut(&s.Pressure, s.KubeletLine) && !s.Pressure.Threshold.Signal.OnDisk()
 }
 
-// covered reports whether a pod may be evicted, by what the ends of the candidates free together, and
-// whether those that exceed their requests do. Over are these; within are the others, which are there only
-// near exhaustion.
-func (s *shortage) covered(signal pressure.Signal, over, within []pressure.Amounts, anyHelps bool) (covered, byExceeding bool) {
+// covered reports whether a pod may be evicted, by what the ends of the candidates free together, and whether those that
+// exceed their requests do. Over are these; within are the others, which are there only near exhaustion. Took is by how much
+// those over have grown: what another pod takes does not end with theirs.
+func (s *shortage) covered(signal pressure.Signal, over, within []pressure.Amounts, took int64, anyHelps bool) (covered, byExceeding bool) {
 	byExceeding = Suffice(signal, s.Needed, over)
-	return byExceeding || anyHelps || Suffice(signal, s.Required, slices.Concat(over, within)), byExceeding
+	return byExceeding || anyHelps || took >= s.Lately/grown-s.InFlight && Suffice(signal, s.Required, slices.Concat(over, within)), byExceeding
 }
 
 // sufficient withholds the candidates that may not be evicted for what is short, by what all of them free
 // together. A pod whose owner has reached its limit counts among the others, and no pod behind it goes in its place.
 func sufficient(s *Situation, d *Decision) (Hold, string) {
 	signal, short := s.Pressure.Threshold.Signal, s.shortage()
-	over, within, limited := s.supply(d)
-	covered, byExceeding := short.covered(signal, over, within, s.anyHelps())
+	over, within, took, limited := s.supply(d)
+	covered, byExceeding := short.covered(signal, over, within, took, s.anyHelps())
 	switch {
 	case len(within) == 0:
 	case byExceeding:
@@ -105,8 +107,11 @@ func sufficient(s *Situation, d *Decision) (Hold, string) {
 	case !covered && len(s.Uses.Incomplete) > 0:
 		return HoldUsageUnknown, s.Uses.notKnownToSuffice(signal, short.Required)
 	case !covered:
-		return HoldInsufficientReclaim, Insufficient(signal, slices.Concat(over, within), "", short.Required) +
-			": look at " + elsewhere(signal) + wouldSuffice(d, short.Required)
+		text := Insufficient(signal, slices.Concat(over, within), "", short.Required)
+		if Suffice(signal, short.Required, slices.Concat(over, within)) {
+			text = fmt.Sprintf("the %d candidates took %s of the %s that were used up lately", len(over), wording.Amount(signal, took), wording.Amount(signal, short.Lately))
+		}
+		return HoldInsufficientReclaim, text + ": look at " + elsewhere(signal) + wouldSuffice(d, short.Required)
 	case len(limited) > 0:
 		return d.passes("no request is sent for " + limits)
 	}
@@ -137,13 +142,13 @@ func (s *Situation) withholdSmall(d *Decision, needed int64) {
 	})
 }
 
-// supply returns what the ends of the candidates should free, and names those whose owner has reached its
-// limit. For a disk those that a limit keeps do not count: the others would go for nothing.
-func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, limited []string) {
+// supply returns what the ends of the candidates should free, by how much those over their requests have grown, and names
+// those whose owner has reached its limit. For a disk those that a limit keeps do not count: the others would go for nothing.
+func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, took int64, limited []string) {
 	signal, all := s.Pressure.Threshold.Signal, s.Policy.WithinRequests == WithinRequestsNever || d.Ranking.Resource == rank.PIDs
 	for i := range d.Ranking.Candidates {
 		e := &d.Ranking.Candidates[i]
-		frees := s.Uses.ByUID[e.Pod.UID].Expected
+		use := s.Uses.ByUID[e.Pod.UID]
 		reason, waits := s.Cooldown.Owner(s, e.Pod)
 		if waits {
 			limited = append(limited, e.Pod.Key()+": "+reason.Detail)
@@ -151,12 +156,12 @@ func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, limite
 		switch {
 		case waits && signal.OnDisk():
 		case e.Exceeds || all:
-			over = append(over, frees)
+			over, took = append(over, use.Expected), took+max(0, use.Grown)
 		default:
-			within = append(within, frees)
+			within = append(within, use.Expected)
 		}
 	}
-	return over, within, limited
+	return over, within, took, limited
 }
 
 // Insufficient says how far the ends of all candidates, or of those that a clause selects, would not suffice.

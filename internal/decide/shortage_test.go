@@ -82,33 +82,35 @@ func TestCovered(t *testing.T) {
 		name         string
 		signal       pressure.Signal
 		over, within []int64
+		took         int64
 		anyHelps     bool
 		want         string
 	}{
-		{"they cover it", memory, of(100), nil, false, "those over their requests"},
-		{"they cover it together", memory, of(30, 30, 40), nil, false, "those over their requests"},
-		{"they reach the line, and hold what was used up", memory, of(55), nil, false, "all"},
-		{"they reach the line, and do not hold what was used up", memory, of(54), nil, false, "none"},
-		{"they do not reach the line", memory, of(30, 19), nil, false, "none"},
-		{"none", memory, nil, nil, false, "none"},
-		{"one is not known", memory, of(1, unknown), nil, false, "those over their requests"},
-		{"near exhaustion, they cover it", memory, of(100), of(500), true, "those over their requests"},
-		{"near exhaustion, they cover it together", memory, of(20, 20, 20, 20, 20), of(500), true, "those over their requests"},
-		{"near exhaustion, they do not cover it", memory, of(99), of(500), true, "all"},
-		{"near exhaustion, none exceeds", memory, nil, of(500), true, "all"},
-		{"near exhaustion, all together do not suffice", memory, of(1), of(1), true, "all"},
-		{"tasks near exhaustion", pressure.PIDAvailable, of(1), nil, true, "all"},
-		{"a disk, they cover it", disk, of(60, 40), nil, false, "those over their requests"},
-		{"a disk, the host fills it", disk, of(60, 39), nil, false, "none"},
-		{"a disk near exhaustion", disk, of(60, 39), of(1), false, "all"},
-		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), false, "none"},
-		{"a stall, of which no end's part is known", stall, of(1), nil, false, "those over their requests"},
+		{"they cover it", memory, of(100), nil, 0, false, "those over their requests"},
+		{"they cover it together", memory, of(30, 30, 40), nil, 0, false, "those over their requests"},
+		{"they reach the line, and hold what was used up", memory, of(55), nil, 10, false, "all"},
+		{"they reach the line, and do not hold what was used up", memory, of(54), nil, 40, false, "none"},
+		{"they hold what was used up, and took nothing of it", memory, of(99), nil, 0, false, "none"},
+		{"they do not reach the line", memory, of(30, 19), nil, 0, false, "none"},
+		{"none", memory, nil, nil, 0, false, "none"},
+		{"one is not known", memory, of(1, unknown), nil, 0, false, "those over their requests"},
+		{"near exhaustion, they cover it", memory, of(100), of(500), 0, true, "those over their requests"},
+		{"near exhaustion, they cover it together", memory, of(20, 20, 20, 20, 20), of(500), 0, true, "those over their requests"},
+		{"near exhaustion, they do not cover it", memory, of(99), of(500), 0, true, "all"},
+		{"near exhaustion, none exceeds", memory, nil, of(500), 0, true, "all"},
+		{"near exhaustion, all together do not suffice", memory, of(1), of(1), 0, true, "all"},
+		{"tasks near exhaustion", pressure.PIDAvailable, of(1), nil, 0, true, "all"},
+		{"a disk, they cover it", disk, of(60, 40), nil, 0, false, "those over their requests"},
+		{"a disk, the host fills it", disk, of(60, 39), nil, 0, false, "none"},
+		{"a disk near exhaustion", disk, of(60, 39), of(1), 0, false, "all"},
+		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), 0, false, "none"},
+		{"a stall, of which no end's part is known", stall, of(1), nil, 0, false, "those over their requests"},
 	} {
-		short := shortage{Missing: 60, Needed: 100, Required: 55}
+		short := shortage{Missing: 60, Needed: 100, Required: 55, Lately: 40}
 		if test.signal.OnDisk() {
-			short.Required = short.Needed
+			short.Lately, short.Required = 0, short.Needed
 		}
-		covered, byExceeding := short.covered(test.signal, ends(test.signal, test.over), ends(test.signal, test.within), test.anyHelps)
+		covered, byExceeding := short.covered(test.signal, ends(test.signal, test.over), ends(test.signal, test.within), test.took, test.anyHelps)
 		if got := map[[2]bool]string{{false, false}: "none", {true, true}: "those over their requests", {true, false}: "all"}[[2]bool{covered, byExceeding}]; got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}

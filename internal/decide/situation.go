@@ -116,6 +116,8 @@ type Use struct {
 	// Value is in the signal's unit; it means nothing unless Known is set.
 	Value int64
 	Known bool
+	// Grown is by how much it has grown since a reading of 10 to 40 seconds ago: all of it where there is none.
+	Grown int64
 	// Expected is what its end should free: nothing where the cgroup is there and uses nothing, of which the use is not
 	// known.
 	Expected pressure.Amounts

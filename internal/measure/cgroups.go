@@ -51,7 +51,7 @@ const WholeStall = int64(time.Hour / time.Microsecond)
 func CgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) decide.Use {
 	amount, known := amountOf(signal, definition, u)
 	return decide.Use{
-		Value: amount, Known: known && !u.Unused, Expected: Expected(u, definition),
+		Value: amount, Known: known && !u.Unused, Grown: amount, Expected: Expected(u, definition),
 		WorkingSet: u.WorkingSet, Reclaim: u.Reclaim(),
 	}
 }

@@ -427,6 +427,12 @@ func TestFaultPodsBesideALeakWithinItsRequest(t *testing.T) {
 			n.leaks("leak", 0, 20*Mebi, 50*time.Second)
 			n.line(500)
 		}, []string{"leak"}},
+		"one holds more, and took nothing of it": {func(n *world) {
+			n.runs("leak 500/2500", "idle 300/100")
+			n.host = 1400 * Mebi
+			n.leaks("leak", 0, 20*Mebi, 50*time.Second)
+			n.line(500)
+		}, []string{"leak"}},
 		"they cover it together": {func(n *world) {
 			n.runs("database 900/2000", "a 200/0", "b 200/0", "c 200/0", "d 200/0")
 			n.host = 850 * Mebi
