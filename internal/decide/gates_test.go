@@ -22,6 +22,7 @@ func (w waits) Bypass(time.Time) (decide.Wait, bool)         { return decide.Wai
 func (w waits) Owner(*decide.Situation, *rank.Pod) (decide.Wait, bool) {
 	return decide.Wait{}, w["owner"]
 }
+
 func (w waits) Pod(*decide.Situation, *rank.Pod, bool) (decide.Wait, bool) {
 	return decide.Wait{}, w["pod"]
 }

@@ -150,13 +150,17 @@ func goalsOf() []goal {
 		return func(r *Result) float64 { return r.line(which).Below }
 	}
 	return []goal{
-		{"evictions beyond the smallest sets", "5 % of these", func(r *Result) float64 { return float64(r.own().beyond) },
-			func(of [2]float64, wanted int) bool { return of[1] <= 0.05*float64(wanted) }},
+		{
+			"evictions beyond the smallest sets", "5 % of these", func(r *Result) float64 { return float64(r.own().beyond) },
+			func(of [2]float64, wanted int) bool { return of[1] <= 0.05*float64(wanted) },
+		},
 		{"evictions of innocents", "0", func(r *Result) float64 { return float64(r.own().innocent) }, none},
 		{"evictions without their grace", "0", func(r *Result) float64 { t := r.own(); return float64(t.ended - t.graceful) }, none},
 		{"budgets violated", "0", func(r *Result) float64 { return float64(r.Violated) }, none},
-		{"OOM kills", "the kubelet's", func(r *Result) float64 { return float64(r.OOMKills) },
-			func(of [2]float64, _ int) bool { return of[1] <= of[0] }},
+		{
+			"OOM kills", "the kubelet's", func(r *Result) float64 { return float64(r.OOMKills) },
+			func(of [2]float64, _ int) bool { return of[1] <= of[0] },
+		},
 		{"s below evictd's hard line", "half of the kubelet's", below(hardLine), half},
 		{"s below the kubelet's line", "half of the kubelet's", below(kubeletLine), half},
 	}
