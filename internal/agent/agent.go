@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/evictd/evictd/internal/acting"
@@ -34,7 +35,7 @@ type Agent struct {
 	known     State            // what was remembered when it began
 	compared  time.Time        // when the plan was last compared with the pods' use, or, without a plan, a pod to warn was last looked for
 	reload    chan func()
-	progress  progress
+	progress  atomic.Pointer[progress]
 	documents documents // for those who ask at /debug/status
 
 	// The policy that decisions are made by, and what judges the node by it.
@@ -67,7 +68,7 @@ func New(options Options) *Agent {
 		BeforeSend: a.beforeSend, Intent: options.Recorder.Intent,
 	})
 	a.victims = inflight.New(options.Pods, a.measurer)
-	a.progress.set(time.Now(), errors.New("no sample has been read yet")) // a first tick may hang too
+	a.progress.Store(&progress{time.Now(), errors.New("no sample has been read yet")}) // a first tick may hang too
 	a.restore(options.Remembered, time.Now())
 	a.adopt(options.Policy)
 	return a

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/evictd/evictd/pkg/pressure"
@@ -13,23 +12,10 @@ import (
 // above the longest pause between two samples.
 const StalledAfter = 30 * time.Second
 
-// progress is what the probes need of the last tick. It is safe for concurrent use.
+// progress is what the probes need of the last tick.
 type progress struct {
-	mu      sync.Mutex
 	at      time.Time // when it began; when the agent was made, before the first
 	reading error     // why the last sample was not complete; nil when it was
-}
-
-func (p *progress) set(at time.Time, reading error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.at, p.reading = at, reading
-}
-
-func (p *progress) get() (at time.Time, reading error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.at, p.reading
 }
 
 // ticked notes a tick that began at that time, with what it read, and keeps it for the record. A stale sample tells
@@ -37,13 +23,13 @@ func (p *progress) get() (at time.Time, reading error) {
 func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pressure.Verdict) {
 	var reading error
 	if verdict.Stale {
-		_, reading = a.progress.get()
+		reading = a.progress.Load().reading
 	}
 	for _, signal := range verdict.Unknown {
 		reading = errors.Join(reading, fmt.Errorf("%v has no figure, and no pod is evicted for its resource until it has one: %w",
 			signal, sample.Of(signal).Err))
 	}
-	a.progress.set(started, reading)
+	a.progress.Store(&progress{started, reading})
 	a.documents.sample = *sample
 	if !verdict.Stale {
 		a.documents.verdict = *verdict
@@ -55,8 +41,8 @@ func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pres
 // Alive returns an error when the loop has made no progress for [StalledAfter]. It may be called on any
 // goroutine.
 func (a *Agent) Alive(now time.Time) error {
-	if at, _ := a.progress.get(); now.Sub(at) > StalledAfter {
-		return fmt.Errorf("no tick for %v", now.Sub(at).Round(time.Second))
+	if since := now.Sub(a.progress.Load().at); since > StalledAfter {
+		return fmt.Errorf("no tick for %v", since.Round(time.Second))
 	}
 	return nil
 }
@@ -70,6 +56,5 @@ func (a *Agent) Ready() error {
 	if err := a.options.Pods.Stale(); err != nil {
 		return fmt.Errorf("no pod is evicted: %w", err)
 	}
-	_, reading := a.progress.get()
-	return reading
+	return a.progress.Load().reading
 }

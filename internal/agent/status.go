@@ -76,8 +76,7 @@ func (a *Agent) awaitsDisk(ctx context.Context, now time.Time) bool {
 // document returns what is known now, and what the pods used at most that long ago.
 func (a *Agent) document(now time.Time, age time.Duration) *status.Document {
 	seen := &a.documents
-	ticked, _ := a.progress.get()
-	d := &status.Document{Time: now.UTC(), LastTick: ticked.UTC(), Enforcement: a.acts}
+	d := &status.Document{Time: now.UTC(), LastTick: a.progress.Load().at.UTC(), Enforcement: a.acts}
 	seen.gap = a.options.KubeletGap(now)
 	d.AddSignals(&seen.sample, &seen.verdict, &a.policy.Policy, func() int64 { return seen.gap })
 	a.addPods(d, now, age)
@@ -113,7 +112,7 @@ func (a *Agent) keep(now time.Time) {
 
 // keepSignals hands over what the last tick saw of the signals.
 func (a *Agent) keepSignals() {
-	at, _ := a.progress.get()
+	at := a.progress.Load().at
 	d := &status.Document{Time: at.UTC(), LastTick: at.UTC(), Enforcement: a.acts}
 	d.AddSignals(&a.documents.sample, &a.documents.verdict, &a.policy.Policy, func() int64 { return a.documents.gap })
 	a.options.Keep(d)
