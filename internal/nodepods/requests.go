@@ -38,28 +38,20 @@ func withAllocated(pod *corev1.Pod) *corev1.Pod {
 	}}
 }
 
+// allocatedContainers returns the containers with the requests that their statuses show, where these show any.
 func allocatedContainers(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.Container {
 	containers = slices.Clone(containers)
 	for i := range containers {
 		c := &containers[i]
-		if at := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name }); at >= 0 {
-			c.Resources.Requests = allocated(&statuses[at], c.Resources.Requests)
+		switch at := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name }); {
+		case at < 0:
+		case len(statuses[at].AllocatedResources) > 0:
+			c.Resources.Requests = statuses[at].AllocatedResources
+		case statuses[at].Resources != nil: // kubelets before 1.35 may show them here alone
+			c.Resources.Requests = statuses[at].Resources.Requests
 		}
 	}
 	return containers
-}
-
-// allocated returns the requests that the status shows, or else the spec's.
-// Kubelets before 1.35 may show them in resources alone.
-func allocated(s *corev1.ContainerStatus, spec corev1.ResourceList) corev1.ResourceList {
-	switch {
-	case len(s.AllocatedResources) > 0:
-		return s.AllocatedResources
-	case s.Resources != nil:
-		return s.Resources.Requests
-	default:
-		return spec
-	}
 }
 
 // allocatedPodLevel returns the pod's own resources. In status.allocatedResources the
