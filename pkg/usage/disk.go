@@ -193,7 +193,11 @@ func diskUse(pod *statsapi.PodStats, layers, rest where, volumes []string, volum
 		add(Logs, rest, pod.Containers[i].Logs)
 	}
 	for _, name := range volumes {
-		add(Volumes, rest, volume(pod, name))
+		var figure *statsapi.FsStats // nil when there is none
+		if at := slices.IndexFunc(pod.VolumeStats, func(v statsapi.VolumeStats) bool { return v.Name == name }); at >= 0 {
+			figure = &pod.VolumeStats[at].FsStats
+		}
+		add(Volumes, rest, figure)
 	}
 	if !volumesKnown {
 		add(Volumes, rest, nil)
@@ -213,14 +217,4 @@ func fsUse(stats *statsapi.FsStats) (use FSUse) {
 	use.Bytes, use.BytesKnown = figure(stats.UsedBytes)
 	use.Inodes, use.InodesKnown = figure(stats.InodesUsed)
 	return use
-}
-
-// volume returns the figures of a volume, nil when there are none.
-func volume(pod *statsapi.PodStats, name string) *statsapi.FsStats {
-	for i := range pod.VolumeStats {
-		if pod.VolumeStats[i].Name == name {
-			return &pod.VolumeStats[i].FsStats
-		}
-	}
-	return nil
 }
