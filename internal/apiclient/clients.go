@@ -49,7 +49,10 @@ type Clients struct {
 // re-read as soon as the API server rejects its previous content. With an error they cannot be used.
 func New(base *rest.Config) (*Clients, error) {
 	lostConnection()
-	followToken(base)
+	if base.BearerTokenFile != "" { // by itself client-go re-reads it once a minute, whatever the responses are
+		base.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(base.BearerTokenFile)))
+		base.BearerToken, base.BearerTokenFile = "", ""
+	}
 	watches, evictions, others := rest.CopyConfig(base), rest.CopyConfig(base), rest.CopyConfig(base)
 	evictions.QPS, others.Timeout = unlimited, readTimeout
 	watching, err := newClient(watches)
@@ -72,16 +75,6 @@ func lostConnection() {
 			_ = os.Setenv(name, seconds) // it refuses other names alone
 		}
 	}
-}
-
-// followToken re-reads a token file as soon as the API server rejects its previous content.
-// By itself client-go re-reads it once a minute, whatever the responses are.
-func followToken(c *rest.Config) {
-	if c.BearerTokenFile == "" {
-		return
-	}
-	c.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(c.BearerTokenFile)))
-	c.BearerToken, c.BearerTokenFile = "", ""
 }
 
 // Client sends any request of the core API, with clients for the kinds of objects that evictd uses.
