@@ -151,11 +151,9 @@ func (s *Store) Save(state any) (kept func()) {
 	}
 	done := s.done
 	return func() {
-		timer := time.NewTimer(Patience)
-		defer timer.Stop()
 		select {
 		case <-done:
-		case <-timer.C:
+		case <-time.NewTimer(Patience).C:
 		}
 	}
 }
