@@ -31,10 +31,7 @@ type Record struct {
 // Open opens a record: the directory that evictd writes to, or a file that was exported. An error says what to do.
 func Open(path string) (*Record, error) {
 	files, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	return &Record{files: files}, nil
+	return &Record{files: files}, err
 }
 
 // Exported reports whether it is a file that was exported.
