@@ -23,13 +23,6 @@ type Client[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// backoff is how long a request that failed waits before it is sent again: 3.6 s at most. Client-go's own back-off
-// grows up to half a minute and twice that: so long after an outage evictd would still decide by what was before it.
-// The jitter keeps the agents of many nodes from returning at the same time.
-func backoff() *wait.Backoff {
-	return &wait.Backoff{Duration: time.Second / 2, Factor: 2, Jitter: 0.2, Steps: 4, Cap: 3 * time.Second}
-}
-
 // Follow keeps the objects of a kind that a field selector selects in a store until the context ends, and returns at
 // once then: between two attempts the reflector may wait without looking at its context (tools/cache/reflector.go,
 // watchList). Failed receives each error but those at the end; opened is called when a watch was answered that goes on
@@ -60,7 +53,11 @@ func Follow[L runtime.Object](
 	}
 	source := cache.ToListWatcherWithWatchListSemantics(
 		&cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watches}, client)
-	reflector := cache.NewReflectorWithOptions(source, kind, store, cache.ReflectorOptions{Backoff: backoff()})
+	// A request that failed is sent again after 3.6 s at most. Client-go's own back-off grows up to half a minute and
+	// twice that: so long after an outage evictd would still decide by what was before it. The jitter keeps the agents
+	// of many nodes from returning at the same time.
+	backoff := &wait.Backoff{Duration: time.Second / 2, Factor: 2, Jitter: 0.2, Steps: 4, Cap: 3 * time.Second}
+	reflector := cache.NewReflectorWithOptions(source, kind, store, cache.ReflectorOptions{Backoff: backoff})
 	go reflector.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // it would log once more what failed
 	<-ctx.Done()
 }
