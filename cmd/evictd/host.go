@@ -95,12 +95,9 @@ func (h *host) kubeletGap() func(now time.Time) int64 {
 
 // signalsOf returns the signals of the thresholds, in their order.
 func signalsOf(thresholds []pressure.Threshold) []pressure.Signal {
-	var signals []pressure.Signal
-	for i := range thresholds {
-		signals = append(signals, thresholds[i].Signal)
-	}
-	slices.Sort(signals)
-	return slices.Compact(signals)
+	return slices.DeleteFunc(pressure.Signals(), func(signal pressure.Signal) bool {
+		return !slices.ContainsFunc(thresholds, func(t pressure.Threshold) bool { return t.Signal == signal })
+	})
 }
 
 // kubeletConfigPlaces returns where kubelets have their configuration, files and then directories
