@@ -27,6 +27,16 @@ func (a *Agent) assess(ctx context.Context, sample *pressure.Sample, p *pressure
 	return s, plan
 }
 
+// measureAhead has the disks measured before a hard threshold of one is met: then the first decision knows by how much each
+// pod has grown. What is met already the decisions measure.
+func (a *Agent) measureAhead(ctx context.Context, verdict *pressure.Verdict) {
+	for _, signal := range pressure.Signals() {
+		if f := &verdict.Forecasts[signal]; signal.OnDisk() && f.Known && f.After > 0 && f.After < 2*decide.DiskEvery {
+			a.measurer.RefreshDisk(ctx, verdict.Time, a.options.Pods.List(), decide.DiskEvery)
+		}
+	}
+}
+
 // warn has an Event written on the first candidate of a soft threshold whose grace period runs, once for an incident.
 // While there is no candidate, or what the pods use is not known, it looks again after [LookEvery].
 func (a *Agent) warn(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {

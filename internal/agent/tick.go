@@ -34,6 +34,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	}
 	a.keepChanged()
 	a.measurer.WarmUp(sample.Time)
+	a.measureAhead(ctx, verdict)
 	a.ticked(started, sample, verdict)
 	return next
 }

@@ -147,10 +147,19 @@ func usesKnown(s *Situation, d *Decision) (Hold, string) {
 		return HoldUsageUnknown, "measuring the pods' disk use"
 	case u.Err != nil:
 		return HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", u.Err)
-	case len(u.Outdated) > 0:
+	case len(u.Outdated) > 0 && !s.explained():
 		return u.awaitNewer(&s.Pressure, d)
 	}
 	return HoldNone, ""
+}
+
+// explained reports whether the pods' figures show what used up the signal lately, whatever may be missing in them.
+func (s *Situation) explained() bool {
+	took, lately := int64(0), s.shortage().Lately
+	for _, use := range s.Uses.ByUID {
+		took += max(0, use.Grown)
+	}
+	return lately > 0 && took >= lately/2
 }
 
 // Images is what is known of the images that no pod uses.

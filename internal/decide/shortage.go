@@ -29,13 +29,15 @@ type shortage struct {
 	ToLine, InFlight int64
 	// Missing is what is still missing to the target, the line plus the minimum reclaim, beside what is
 	// in flight. Needed is what is used up within [Relief] besides, at the rate that is certain by the last
-	// seconds; Required at least.
+	// seconds; of memory and tasks Reaches at least.
 	Missing, Needed int64
-	// Lately is [most] of what was used up in the seconds of the forecast, which the pods that did it hold; 0
-	// for a disk. Required is what the candidates must be able to free together beside what is in flight: what
-	// reaches the threshold, and Lately. A disk that is full ends no process, and one that the host fills must
-	// not cost one pod after the other: there it is all that is needed.
-	Lately, Required int64
+	// Lately is [most] of what was used up in the seconds of the forecast, which the pods that did it hold. Taken is by how
+	// much the candidates over their requests must have grown to be these, and Reaches what they must free besides what is
+	// in flight: what reaches the threshold, and Lately.
+	Lately, Taken, Reaches int64
+	// Required is what candidates must be able to free together where others were refused. A disk that is full ends no
+	// process, and one that the host fills must not cost one pod after the other: there it is all that is needed.
+	Required int64
 }
 
 // shortageOf returns the figures of a pressure, with so much in flight.
@@ -43,11 +45,13 @@ func shortageOf(p *pressure.Pressure, inFlight int64) shortage {
 	s := shortage{ToLine: max(0, p.Line-p.Observed.Available), InFlight: max(0, inFlight)}
 	s.Missing = max(0, p.Target-p.Observed.Available-s.InFlight)
 	s.Needed = s.Missing + usedUp(p)
-	if s.Required = s.Needed; !p.Threshold.Signal.OnDisk() {
-		s.Lately = int64(most * p.Forecast.Fallen)
-		s.Required = max(0, max(s.ToLine, s.Lately)-s.InFlight)
-		s.Needed = max(s.Needed, s.Required)
+	s.Lately = int64(most * p.Forecast.Fallen)
+	s.Reaches = max(0, max(s.ToLine, s.Lately)-s.InFlight)
+	if p.Threshold.Signal.OnDisk() {
+		s.Required, s.Taken = s.Needed, max(1, s.Lately/grown)
+		return s
 	}
+	s.Required, s.Needed, s.Taken = s.Reaches, max(s.Needed, s.Reaches), s.Lately/grown-s.InFlight
 	return s
 }
 
@@ -83,8 +87,9 @@ func (s *Situation) anyHelps() bool {
 // exceed their requests do. Over are these; within are the others, which are there only near exhaustion. Took is by how much
 // those over have grown: what another pod takes does not end with theirs.
 func (s *shortage) covered(signal pressure.Signal, over, within []pressure.Amounts, took int64, anyHelps bool) (covered, byExceeding bool) {
-	byExceeding = Suffice(signal, s.Needed, over)
-	return byExceeding || anyHelps || took >= s.Lately/grown-s.InFlight && Suffice(signal, s.Required, slices.Concat(over, within)), byExceeding
+	all := slices.Concat(over, within)
+	covered = anyHelps || Suffice(signal, s.Needed, all) || took >= s.Taken && Suffice(signal, s.Reaches, all)
+	return covered, Suffice(signal, s.Needed, over)
 }
 
 // sufficient withholds the candidates that may not be evicted for what is short, by what all of them free
@@ -108,7 +113,7 @@ func sufficient(s *Situation, d *Decision) (Hold, string) {
 		return HoldUsageUnknown, s.Uses.notKnownToSuffice(signal, short.Required)
 	case !covered:
 		text := Insufficient(signal, slices.Concat(over, within), "", short.Required)
-		if Suffice(signal, short.Required, slices.Concat(over, within)) {
+		if Suffice(signal, short.Reaches, slices.Concat(over, within)) && !signal.OnDisk() {
 			text = fmt.Sprintf("the %d candidates took %s of the %s that were used up lately", len(over), wording.Amount(signal, took), wording.Amount(signal, short.Lately))
 		}
 		return HoldInsufficientReclaim, text + ": look at " + elsewhere(signal) + wouldSuffice(d, short.Required)

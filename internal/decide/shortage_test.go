@@ -14,24 +14,25 @@ func TestShortage(t *testing.T) {
 		rate                float64 // used up in a second, for certain
 		want                shortage
 	}{
-		{40, 0, 0, shortage{ToLine: 60, Missing: 80, Needed: 80, Required: 60}},
-		{40, 25, 0, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 55, Required: 35}},
-		{40, 25, 1, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 85, Lately: 10, Required: 35}},
-		{40, 25, 5, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 205, Lately: 54, Required: 35}},
-		{40, 25, -1, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 55, Required: 35}},
-		{99, 0, 0, shortage{ToLine: 1, Missing: 21, Needed: 21, Required: 1}},
-		{40, 60, 0, shortage{ToLine: 60, InFlight: 60, Missing: 20, Needed: 20}},
+		{40, 0, 0, shortage{ToLine: 60, Missing: 80, Needed: 80, Reaches: 60}},
+		{40, 25, 0, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 55, Taken: -25, Reaches: 35}},
+		{40, 25, 1, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 85, Lately: 10, Taken: -23, Reaches: 35}},
+		{40, 25, 5, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 205, Lately: 54, Taken: -12, Reaches: 35}},
+		{40, 25, -1, shortage{ToLine: 60, InFlight: 25, Missing: 55, Needed: 55, Taken: -25, Reaches: 35}},
+		{99, 0, 0, shortage{ToLine: 1, Missing: 21, Needed: 21, Reaches: 1}},
+		{40, 60, 0, shortage{ToLine: 60, InFlight: 60, Missing: 20, Needed: 20, Taken: -60}},
 		{100, 0, 0, shortage{Missing: 20, Needed: 20}},
-		{115, 5, 0, shortage{InFlight: 5}},
-		{500, 500, 0, shortage{InFlight: 500}},
-		{-50, 10, 0, shortage{ToLine: 150, InFlight: 10, Missing: 160, Needed: 160, Required: 140}},
-		{40, -3, 0, shortage{ToLine: 60, Missing: 80, Needed: 80, Required: 60}},
+		{115, 5, 0, shortage{InFlight: 5, Taken: -5}},
+		{500, 500, 0, shortage{InFlight: 500, Taken: -500}},
+		{-50, 10, 0, shortage{ToLine: 150, InFlight: 10, Missing: 160, Needed: 160, Taken: -10, Reaches: 140}},
+		{40, -3, 0, shortage{ToLine: 60, Missing: 80, Needed: 80, Reaches: 60}},
 	} {
 		p := pressure.Pressure{Line: 100, Target: 120, Observed: pressure.Observation{Available: test.available}, Forecast: forecastOf(test.rate)}
+		test.want.Required = test.want.Reaches
 		if got := shortageOf(&p, test.inFlight); got != test.want {
 			t.Errorf("%d available, %d in flight: %+v, want %+v", test.available, test.inFlight, got, test.want)
 		}
-		p.Threshold.Signal, test.want.Lately, test.want.Required = pressure.NodeFSAvailable, 0, test.want.Needed
+		p.Threshold.Signal, test.want.Taken, test.want.Required = pressure.NodeFSAvailable, max(1, test.want.Lately/grown), test.want.Needed
 		if got := shortageOf(&p, test.inFlight); got != test.want {
 			t.Errorf("a disk, %d available, %d in flight: %+v, want %+v", test.available, test.inFlight, got, test.want)
 		}
@@ -102,14 +103,13 @@ func TestCovered(t *testing.T) {
 		{"tasks near exhaustion", pressure.PIDAvailable, of(1), nil, 0, true, "all"},
 		{"a disk, they cover it", disk, of(60, 40), nil, 0, false, "those over their requests"},
 		{"a disk, the host fills it", disk, of(60, 39), nil, 0, false, "none"},
+		{"a disk that they fill", disk, of(60), nil, 10, false, "all"},
 		{"a disk near exhaustion", disk, of(60, 39), of(1), 0, false, "all"},
-		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), 0, false, "none"},
+		{"a disk near exhaustion that they fill", disk, of(39), of(16), 10, false, "all"},
+		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), 9, false, "none"},
 		{"a stall, of which no end's part is known", stall, of(1), nil, 0, false, "those over their requests"},
 	} {
-		short := shortage{Missing: 60, Needed: 100, Required: 55, Lately: 40}
-		if test.signal.OnDisk() {
-			short.Lately, short.Required = 0, short.Needed
-		}
+		short := shortage{Missing: 60, Needed: 100, Reaches: 55, Taken: 10}
 		covered, byExceeding := short.covered(test.signal, ends(test.signal, test.over), ends(test.signal, test.within), test.took, test.anyHelps)
 		if got := map[[2]bool]string{{false, false}: "none", {true, true}: "those over their requests", {true, false}: "all"}[[2]bool{covered, byExceeding}]; got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)

@@ -116,7 +116,8 @@ type Use struct {
 	// Value is in the signal's unit; it means nothing unless Known is set.
 	Value int64
 	Known bool
-	// Grown is by how much it has grown since a reading of 10 to 40 seconds ago: all of it where there is none.
+	// Grown is by how much it has grown in ten seconds, by a reading of 5 to 60 seconds before. Where there is none it is
+	// all of it, and of a disk nothing.
 	Grown int64
 	// Expected is what its end should free: nothing where the cgroup is there and uses nothing, of which the use is not
 	// known.

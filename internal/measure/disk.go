@@ -30,7 +30,13 @@ func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses 
 	if !serves || last.Err != nil {
 		return &decide.Uses{Requested: last.At, Err: last.Err}
 	}
-	uses := DiskUses(p, s.Pods, last.Figures, s.Required())
+	uses, signal := DiskUses(p, s.Pods, last.Figures, s.Required()), p.Threshold.Signal
+	before, part := m.diskBefore.before(last.At)
+	addGrowth(uses, s.Pods, part, func(uid string) (amount int64, known bool) {
+		had, was := before[uid]
+		amount, known = amountUsed(signal, filesystemOf(signal, &had).Sum())
+		return amount, known && was
+	})
 	uses.Requested = last.At
 	return uses
 }
@@ -65,6 +71,7 @@ func latest(at time.Time) time.Time {
 // under way.
 func (m *Measurer) RefreshDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod, every time.Duration) {
 	m.disk.ask(ctx, m, now, every, pods, m.options.Disk.Measure)
+	m.diskBefore.note(m.disk.known.At, func() map[string]usage.DiskUse { return m.disk.known.Figures })
 }
 
 // LastOnDisk returns what the end of the pod with that cgroup should free of the disks by the last

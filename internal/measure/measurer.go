@@ -63,11 +63,11 @@ type Measurer struct {
 	readAt      time.Time                        // when that was
 	wholeAt     time.Time                        // when nothing stood in for a pod
 	lastRead    map[string]datedPod              // by the UIDs of the cgroups; what is too old to stand in is forgotten
-	earlier     [2]map[string]datedPod           // the same of two times, the older first, since when pods have grown
-	earlierAt   time.Time                        // when the second was
+	podsBefore  earlier[map[string]datedPod]     // the same, for how much each has grown
 	unreadTimes [pressure.PIDKind + 1]unreadTime // of memory and of PIDs
 	stalls      [2]stallReading                  // the two last, so that recent stalls can be distinguished from older ones
 	disk        source[map[string]usage.DiskUse]
+	diskBefore  earlier[map[string]usage.DiskUse]
 	images      imageCount
 	measured    chan func() // holds an answer of each source
 }
@@ -186,8 +186,8 @@ func (m *Measurer) collect(now time.Time, standIn usage.StandIn) {
 			m.lastRead[m.read[i].UID] = datedPod{pod: m.read[i], at: now}
 		}
 	}
-	if standIn == nil && now.Sub(m.earlierAt) >= growthOver {
-		m.earlier, m.earlierAt = [2]map[string]datedPod{m.earlier[1], maps.Clone(m.lastRead)}, now
+	if standIn == nil {
+		m.podsBefore.note(now, func() map[string]datedPod { return maps.Clone(m.lastRead) })
 	}
 	maps.DeleteFunc(m.lastRead, func(_ string, r datedPod) bool { return now.Sub(r.at) >= decide.ReadingMaxAge })
 }
@@ -202,26 +202,13 @@ func (m *Measurer) cgroups(s *decide.Situation) *decide.Uses {
 	}
 	uses := CgroupUses(s.Pressure.Threshold.Signal, m.definition, s.Pods, read)
 	uses.Unread = m.unread(s, missing)
-	for _, pod := range s.Pods {
-		if use, is := uses.ByUID[pod.UID]; is {
-			use.Grown -= m.before(s, pod.CgroupUID)
-			uses.ByUID[pod.UID] = use
-		}
-	}
+	before, part := m.podsBefore.before(s.Pressure.SampleTime)
+	addGrowth(uses, s.Pods, part, func(uid string) (amount int64, known bool) {
+		had, read := before[uid]
+		amount, known = amountOf(s.Pressure.Threshold.Signal, m.definition, &had.pod)
+		return amount, known && read
+	})
 	return uses
-}
-
-// growthOver is the shortest time over which a pod's growth counts: that of a forecast's readings.
-const growthOver = 10 * time.Second
-
-// before returns what a pod used of the signal some time ago; 0 where that is not known.
-func (m *Measurer) before(s *decide.Situation, uid string) int64 {
-	had := m.earlier[1][uid]
-	if s.Pressure.SampleTime.Sub(had.at) < growthOver {
-		had = m.earlier[0][uid]
-	}
-	amount, _ := amountOf(s.Pressure.Threshold.Signal, m.definition, &had.pod)
-	return amount
 }
 
 // WarmUp reads the pods' cgroups without a decision, once every [decide.ReadingMaxAge]. Otherwise the first

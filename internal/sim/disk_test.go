@@ -183,6 +183,39 @@ func TestDiskThatTheHostFills(t *testing.T) {
 	})
 }
 
+// A pod fills a disk by 1 MiB/s and holds less than it would write within 30 s, beside one that has held as much for long. By
+// how much it has grown it is known at the line, and goes there; where the host fills the disk, none does.
+func TestFaultPodThatFillsADiskGoesAtTheLine(t *testing.T) {
+	const begins, met = 130 * time.Second, 150 * time.Second
+	stories(t, map[string]bool{"a pod": true, "a pod, and the figures of others are old": true, "the host": false}, func(n *world, name string, pod bool) {
+		n.filesystem(nodefs, sloped(begins, 2*time.Minute, 120*Mebi, 0))
+		n.stubborn = true
+		n.runs("filler 1/0", "keeper 1/0")
+		n.disk.measures = func() (map[string]usage.DiskUse, error) {
+			filled := int64(20 * Mebi)
+			if since := time.Since(n.began) - begins; pod {
+				filled = Mebi * int64(max(0, since)/time.Second)
+			}
+			fills, keeps := inLayers(filled), inLayers(5*Mebi)
+			if fills.Time = time.Now(); name != "a pod" {
+				keeps.Time = n.began
+			}
+			return map[string]usage.DiskUse{"uid-filler": fills, "uid-keeper": keeps}, nil
+		}
+		n.line(100)
+		if n.watch(met + 5*time.Second); !pod {
+			n.evicted()
+			return
+		}
+		n.evicted("filler")
+		for _, at := range n.evictedAt() {
+			if at < met-time.Second || at > met+time.Second {
+				n.t.Errorf("evicted after %v, want about %v", at, met)
+			}
+		}
+	})
+}
+
 // Pods that end all the time kept every measurement of a disk from being newer than the last of them.
 func TestFaultChurnStarvesNoDiskMeasurement(t *testing.T) {
 	story(t, func(n *world) {
