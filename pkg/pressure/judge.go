@@ -64,7 +64,13 @@ func (j *Judge) Judge(sample *Sample) Verdict {
 		return Verdict{Time: sample.Time, Stale: true}
 	}
 	j.last = sample.Time
-	verdict := Verdict{Time: sample.Time, Forecasts: j.forecast(sample)}
+	verdict := Verdict{Time: sample.Time}
+	for signal, hard := range j.hardLines {
+		if seen := sample.Of(Signal(signal)); hard != nil && seen.State == Known { // an unknown signal has no forecast
+			j.trends[signal].note(sample.Time, float64(seen.Available))
+			verdict.Forecasts[signal] = j.trends[signal].until(hard.Quantity.Of(seen.Capacity), seen)
+		}
+	}
 	for i := range j.lines {
 		j.judgeLine(&j.lines[i], sample, &verdict)
 	}
@@ -78,21 +84,6 @@ func (j *Judge) lately(times *[SignalCount]time.Time) (is [SignalCount]bool) {
 		is[signal] = !at.IsZero() && (at.Equal(j.last) || j.last.Sub(at) < j.transition)
 	}
 	return is
-}
-
-// forecast follows the signals that have a hard threshold. An unknown signal has no
-// forecast.
-func (j *Judge) forecast(sample *Sample) [SignalCount]Forecast {
-	var forecasts [SignalCount]Forecast
-	for signal, hard := range j.hardLines {
-		seen := sample.Of(Signal(signal))
-		if hard == nil || seen.State != Known {
-			continue
-		}
-		j.trends[signal].note(sample.Time, float64(seen.Available))
-		forecasts[signal] = j.trends[signal].until(hard.Quantity.Of(seen.Capacity), seen)
-	}
-	return forecasts
 }
 
 func (j *Judge) judgeLine(l *line, sample *Sample, verdict *Verdict) {
