@@ -106,8 +106,15 @@ func (j *Judge) judgeLine(l *line, sample *Sample, verdict *Verdict) {
 		return
 	case Known:
 	}
-	p := l.pressure(seen, sample.Time)
-	p.Forecast = verdict.Forecasts[l.Signal]
+	lineAt := l.Quantity.Of(seen.Capacity)
+	p := Pressure{
+		Threshold:  l.Threshold,
+		Observed:   seen,
+		Line:       lineAt,
+		Target:     lineAt + l.MinReclaim.Of(seen.Capacity),
+		SampleTime: sample.Time,
+		Forecast:   verdict.Forecasts[l.Signal],
+	}
 	l.advance(&p)
 	p.Since = l.since
 	switch l.phase {
@@ -140,16 +147,5 @@ func (l *line) advance(p *Pressure) {
 	}
 	if l.Hard || p.SampleTime.Sub(l.since) >= l.Grace {
 		l.phase = holding
-	}
-}
-
-func (l *line) pressure(seen Observation, at time.Time) Pressure {
-	lineAt := l.Quantity.Of(seen.Capacity)
-	return Pressure{
-		Threshold:  l.Threshold,
-		Observed:   seen,
-		Line:       lineAt,
-		Target:     lineAt + l.MinReclaim.Of(seen.Capacity),
-		SampleTime: at,
 	}
 }
