@@ -134,8 +134,12 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 		i.Short = now
 		return nil
 	case i == nil:
-		i = t.begin(signal, seen, now)
-		began = i
+		i = &Incident{
+			ID:       signal.String() + "-" + now.UTC().Format("20060102T150405.000Z"),
+			Resource: decide.Resource{Kind: signal.Kind(), Device: seen.Device}, Signal: signal,
+			Began: now, Short: now, Lowest: seen.Available, KillsBefore: t.kills(),
+		}
+		t.open, began = append(t.open, i), i
 	}
 	if threshold.Hard && seen.Available < line && i.HardSince.IsZero() {
 		i.HardSince = now
@@ -147,17 +151,6 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 		i.Lowest = min(i.Lowest, seen.Available)
 	}
 	return began
-}
-
-// begin opens an incident.
-func (t *Tracker) begin(signal pressure.Signal, seen pressure.Observation, at time.Time) *Incident {
-	i := &Incident{
-		ID:       signal.String() + "-" + at.UTC().Format("20060102T150405.000Z"),
-		Resource: decide.Resource{Kind: signal.Kind(), Device: seen.Device}, Signal: signal,
-		Began: at, Short: at, Lowest: seen.Available, KillsBefore: t.kills(),
-	}
-	t.open = append(t.open, i)
-	return i
 }
 
 // end notes what others have done in an incident. The kubelet's times are in whole seconds.
