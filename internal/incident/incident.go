@@ -62,20 +62,6 @@ type Victim struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// add records a victim. A victim that is named already stays as it is, except that a real eviction
-// replaces a simulated one.
-func (i *Incident) add(v Victim) {
-	at := slices.IndexFunc(i.Victims, func(known Victim) bool { return known.UID == v.UID })
-	switch {
-	case at >= 0:
-		i.Victims[at].DryRun = i.Victims[at].DryRun && v.DryRun
-	case len(i.Victims) >= victimsKept:
-		i.More++
-	default:
-		i.Victims = append(i.Victims, v)
-	}
-}
-
 // Tracker follows which incidents are open, and what others did in each. It is not safe for
 // concurrent use.
 type Tracker struct {
@@ -214,11 +200,19 @@ func (t *Tracker) Into(s *decide.Situation) {
 }
 
 // Add notes a victim of an open incident, by the incident's ID. An incident that is not open
-// any more is ignored.
+// any more is ignored. A victim that is named already stays as it is, except that a real eviction
+// replaces a simulated one.
 func (t *Tracker) Add(id string, v Victim) {
 	for _, i := range t.open {
-		if i.ID == id {
-			i.add(v)
+		at := slices.IndexFunc(i.Victims, func(known Victim) bool { return known.UID == v.UID })
+		switch {
+		case i.ID != id:
+		case at >= 0:
+			i.Victims[at].DryRun = i.Victims[at].DryRun && v.DryRun
+		case len(i.Victims) >= victimsKept:
+			i.More++
+		default:
+			i.Victims = append(i.Victims, v)
 		}
 	}
 }
