@@ -61,7 +61,12 @@ func (t *Tracker) ObserveReclaim(now time.Time, ended []decide.Victim, sample fu
 		r := t.reclaims[gone[i].UID]
 		delete(t.reclaims, gone[i].UID)
 		r.Victim = gone[i]
-		r.end(&read)
+		// One figure is not said without the other: their sums are compared.
+		if sum, known := read.sum(r.Signal); !known {
+			r.Last = nil
+		} else if r.Last != nil {
+			r.Freed = new(sum - r.others)
+		}
 		victims = append(victims, r.Ended)
 	}
 	for uid, r := range t.reclaims {
@@ -96,15 +101,5 @@ func (r *reclaim) observe(uid string, now *books) {
 	sum, known := now.sum(r.Signal)
 	if r.Expected != nil && known && held != 0 && held >= *r.Expected/2 {
 		r.Last, r.others = &held, sum-held
-	}
-}
-
-// end compares the books at its end with those before it. One figure is not said without the other: their sums are
-// compared.
-func (r *reclaim) end(now *books) {
-	if sum, known := now.sum(r.Signal); !known {
-		r.Last = nil
-	} else if r.Last != nil {
-		r.Freed = new(sum - r.others)
 	}
 }
