@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/evictd/evictd/internal/strictyaml"
 )
@@ -21,19 +20,11 @@ type faults struct {
 // in it, as a document or as a text in a ConfigMap. An Aggregate of k8s.io/apimachinery/pkg/util/errors has the faults of the content,
 // one line each: path:line, the field's path, what is wrong, what to do. Any other error says that the file could not be read.
 func Load(path string) (*EvictdConfiguration, error) {
-	data, err := read(path)
+	data, err := strictyaml.ReadFile(path, form.What)
 	if err != nil {
 		return nil, err
 	}
 	return ParseFile(path, data)
-}
-
-func read(path string) ([]byte, error) {
-	data, err := strictyaml.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading configuration: %w", err)
-	}
-	return data, nil
 }
 
 // Parse is [ParseFile] of what is no file: its faults have no line.

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/evictd/evictd/internal/strictyaml"
 )
 
 // poll is how often the file is read. It is small, and a stop by dryRun waits for it.
@@ -48,7 +50,7 @@ type follower struct {
 
 // look reads the file, and reports what it says if that is new and lasts.
 func (f *follower) look(context.Context) {
-	content, fault := read(f.path)
+	content, fault := strictyaml.ReadFile(f.path, form.What)
 	switch seen := fmt.Sprintf("%s %v", content, fault); {
 	case seen != f.seen:
 		f.seen, f.judged = seen, false

@@ -30,9 +30,9 @@ const (
 // Load returns the scenario in a file. An Aggregate of k8s.io/apimachinery/pkg/util/errors has the faults of the content, one
 // line each, as of a configuration. Any other error says that the file could not be read.
 func Load(path string) (*sim.Scenario, error) {
-	data, err := strictyaml.ReadFile(path)
+	data, err := strictyaml.ReadFile(path, "the scenario")
 	if err != nil {
-		return nil, fmt.Errorf("reading the scenario: %w", err)
+		return nil, err
 	}
 	s, c := &sim.Scenario{}, checker{&strictyaml.Faults{}}
 	if c.Read(path, data, &form, s) {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -31,14 +32,18 @@ type Form struct {
 	Key string
 }
 
-// ReadFile returns a file's content, cut off one byte behind what it may have: [Faults.Read] refuses that.
-func ReadFile(path string) ([]byte, error) {
+// ReadFile returns a file's content, cut off one byte behind what it may have: [Faults.Read] refuses that. Its error
+// says what the file was to be.
+func ReadFile(path, what string) (content []byte, err error) {
 	file, err := os.Open(filepath.Clean(path))
-	if err != nil {
-		return nil, err
+	if err == nil {
+		defer file.Close() //nolint:errcheck // it was read
+		content, err = io.ReadAll(io.LimitReader(file, MaxBytes+1))
 	}
-	defer file.Close() //nolint:errcheck // it was read
-	return io.ReadAll(io.LimitReader(file, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", what, err)
+	}
+	return content, nil
 }
 
 // Read reads the document of a text, which its faults call by the name, into a value, and reports whether that can be
