@@ -93,14 +93,9 @@ func (c *EvictdConfiguration) complete() {
 	low, high := &c.Sampling.MinInterval.Duration, &c.Sampling.MaxInterval.Duration
 	*high = cmp.Or(*high, min(max(defaults.Sampling.MaxInterval.Duration, *low), maxIntervalHighest))
 	*low = cmp.Or(*low, max(min(defaults.Sampling.MinInterval.Duration, *high), minIntervalLowest))
-	c.completeThresholds(defaults)
-}
-
-// completeThresholds fills in the maps of thresholds. They belong together: a
-// default beside values of the user's could contradict them, so there are soft
-// thresholds by default only where all thresholds are the defaults.
-// Hard ones stand in for a missing evictionHard as in the kubelet.
-func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) {
+	// The maps of thresholds belong together: a default beside values of the user's could contradict
+	// them, so there are soft thresholds by default only where all thresholds are the defaults.
+	// Hard ones stand in for a missing evictionHard as in the kubelet.
 	if c.EvictionHard != nil || c.EvictionSoft != nil {
 		defaults.EvictionSoft, defaults.EvictionSoftGracePeriod = map[string]string{}, map[string]metav1.Duration{}
 	}
