@@ -84,10 +84,18 @@ func (f *rankFlags) run(cmd *cobra.Command, _ []string) error {
 		}
 	}
 	d.Rank(f.signal)
-	if f.why != "" {
+	switch {
+	case f.why != "":
 		return d.WriteWhy(w, f.signal, f.why)
+	case d.Ranking == nil:
+		return errors.New(d.Unranked)
+	case f.output == formatJSON:
+		return writeJSON(w, d.Ranking)
+	case f.output == formatYAML:
+		return writeYAML(w, d.Ranking)
+	default:
+		return d.WriteRanking(w, f.signal, f.output == formatWide)
 	}
-	return f.print(w, d)
 }
 
 // open returns the document to rank: the running evictd's, a saved one, or one of the record.
@@ -154,18 +162,4 @@ func (f *rankFlags) replaceConfiguration(d *status.Document) error {
 		d.Signals[i].Thresholds = nil // those of the other
 	}
 	return nil
-}
-
-// print prints the ranking.
-func (f *rankFlags) print(w io.Writer, d *status.Document) error {
-	switch {
-	case d.Ranking == nil:
-		return errors.New(d.Unranked)
-	case f.output == formatJSON:
-		return writeJSON(w, d.Ranking)
-	case f.output == formatYAML:
-		return writeYAML(w, d.Ranking)
-	default:
-		return d.WriteRanking(w, f.signal, f.output == formatWide)
-	}
 }
