@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -78,7 +77,14 @@ func (d *disk) bySummary(ctx context.Context, c *config.EvictdConfiguration, pod
 	if err != nil {
 		return nil, err
 	}
-	client, err := d.kubeletClient(c)
+	// The agent's token is sent only to a kubelet whose certificate is signed by the cluster's authority, unless the
+	// administrator has disabled that check.
+	credentials := rest.CopyConfig(d.clients.Config)
+	if c.Kubelet.InsecureSkipTLSVerify {
+		credentials.Insecure = true
+		credentials.CAData, credentials.CAFile = nil, ""
+	}
+	client, err := rest.HTTPClientFor(credentials)
 	if err != nil {
 		return nil, err
 	}
@@ -103,17 +109,6 @@ func (d *disk) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.Unused
 	bytes, err := nodepods.UnusedImages(node.Status.Images, pods)
 	dedicated, unseen := d.imageFS(d.flags.hostRoot)
 	return measure.UnusedImages{Bytes: bytes, OnNodeFS: !dedicated}, cmp.Or(err, unseen)
-}
-
-// kubeletClient sends the agent's token only to a kubelet whose certificate is signed by the
-// cluster's authority, unless the administrator has disabled that check.
-func (d *disk) kubeletClient(c *config.EvictdConfiguration) (*http.Client, error) {
-	credentials := rest.CopyConfig(d.clients.Config)
-	if c.Kubelet.InsecureSkipTLSVerify {
-		credentials.Insecure = true
-		credentials.CAData, credentials.CAFile = nil, ""
-	}
-	return rest.HTTPClientFor(credentials)
 }
 
 // byFiles measures by the pods' files on the node. That begins anew when the configuration changes the limits of it.
