@@ -45,19 +45,12 @@ func UnusedImages(images []corev1.ContainerImage, pods []*Pod) (int64, error) {
 	}
 	unused := int64(0)
 	for _, image := range images {
-		if free(image.Names, used) {
+		if len(image.Names) > 0 && !slices.ContainsFunc(image.Names, func(name string) bool { return used[imageKey(name)] }) {
 			unused += max(0, min(image.SizeBytes, math.MaxInt64-unused))
+		}
+		for _, name := range image.Names {
+			used[imageKey(name)] = true // an image that is listed twice counts once
 		}
 	}
 	return unused, nil
-}
-
-// free reports whether no name of an image is used, and takes its names, so that an image
-// that is listed twice counts once.
-func free(names []string, used map[uint64]bool) bool {
-	taken := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return used[imageKey(name)] })
-	for _, name := range names {
-		used[imageKey(name)] = true
-	}
-	return !taken
 }
