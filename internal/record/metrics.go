@@ -77,29 +77,24 @@ func (m *metrics) ofItself(t table) {
 			measure.SourceUsage, measure.SourceDisk, measure.SourceImages, FailedHost, FailedWatch, FailedState, FailedRecord, taint.Failure))
 }
 
-// decided counts a decision.
+// decided counts a decision, with its requests and their answers.
 func (m *metrics) decided(d *decide.Decision) {
 	signal := d.Pressure.Threshold.Signal.String()
 	if d.Verb() == decide.Held {
 		m.holds.WithLabelValues(signal, string(d.Hold)).Inc()
 	}
 	for i := range d.Attempts {
-		m.attempted(signal, &d.Attempts[i])
+		a, outcome := &d.Attempts[i], string(d.Attempts[i].Result.Outcome)
+		if a.Escalates {
+			m.escalations.WithLabelValues(outcome).Inc()
+		} else {
+			m.evictions.WithLabelValues(signal, outcome).Inc()
+		}
+		if !a.Result.Sent.IsZero() { // the others resolve a request that was sent before
+			m.request.WithLabelValues(outcome).Observe(a.Result.Took.Seconds())
+		}
 	}
 	if reaction := reactionOf(d); reaction != nil {
 		m.reaction.WithLabelValues().Observe(*reaction)
-	}
-}
-
-// attempted counts one request and its answer.
-func (m *metrics) attempted(signal string, a *decide.Attempt) {
-	outcome := string(a.Result.Outcome)
-	if a.Escalates {
-		m.escalations.WithLabelValues(outcome).Inc()
-	} else {
-		m.evictions.WithLabelValues(signal, outcome).Inc()
-	}
-	if !a.Result.Sent.IsZero() { // the others resolve a request that was sent before
-		m.request.WithLabelValues(outcome).Observe(a.Result.Took.Seconds())
 	}
 }
