@@ -78,21 +78,16 @@ func (d *Document) Facts(signal pressure.Signal) []rank.Pod {
 	s := decide.Situation{InFlight: d.InFlight, Uses: &decide.Uses{ByUID: make(map[string]decide.Use, len(d.Pods))}}
 	s.Pressure.Threshold.Signal = signal
 	for i := range d.Pods {
-		p := &d.Pods[i]
-		s.Pods, s.Uses.ByUID[p.UID] = append(s.Pods, &p.Pod), p.use(signal, d.Configuration.MemoryAvailable)
+		p, use := &d.Pods[i], decide.Use{}
+		switch {
+		case signal.OnDisk():
+			use.Value, use.Known = p.Disk.Of(signal)
+		case p.Usage != nil:
+			use = measure.CgroupUse(signal, d.Configuration.MemoryAvailable, p.Usage)
+		}
+		s.Pods, s.Uses.ByUID[p.UID] = append(s.Pods, &p.Pod), use
 	}
 	return s.Facts()
-}
-
-// use returns what a pod uses of a signal.
-func (p *Pod) use(signal pressure.Signal, definition pressure.MemoryDefinition) (use decide.Use) {
-	switch {
-	case signal.OnDisk():
-		use.Value, use.Known = p.Disk.Of(signal)
-	case p.Usage != nil:
-		use = measure.CgroupUse(signal, definition, p.Usage)
-	}
-	return use
 }
 
 // signal returns the reading of a signal, which is not known where there is none.
