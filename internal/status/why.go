@@ -30,7 +30,14 @@ func (d *Document) WriteWhy(w io.Writer, signal pressure.Signal, key string) err
 	r.position(&all[at], len(order.Candidates))
 	r.facts(&all[at])
 	for next := max(1, at); next <= at+1 && next < len(order.Candidates); next++ {
-		r.compared(&all[next-1], &all[next])
+		first, second := &all[next-1], &all[next]
+		key, one, other, queue := rank.Compare(first, second)
+		text := fmt.Sprintf("Candidate %d, %s, goes before candidate %d, %s: %s, %s and %s",
+			first.Position, first.Pod.Key(), second.Position, second.Pod.Key(), key, one, other)
+		if key == rank.KeyPriority && queue != "" {
+			text += " as " + queue + " counts it"
+		}
+		r.say("%s.", text)
 	}
 	return wording.Table(w, 0, r)
 }
@@ -67,17 +74,6 @@ func (r *rows) facts(e *rank.Entry) {
 		owner = "It belongs to " + pod.Owner
 	}
 	r.say("%s, and its own grace period is %d s.", owner, pod.GraceSeconds)
-}
-
-// compared says by what a candidate goes before the next one.
-func (r *rows) compared(first, second *rank.Entry) {
-	key, one, other, queue := rank.Compare(first, second)
-	text := fmt.Sprintf("Candidate %d, %s, goes before candidate %d, %s: %s, %s and %s",
-		first.Position, first.Pod.Key(), second.Position, second.Pod.Key(), key, one, other)
-	if key == rank.KeyPriority && queue != "" {
-		text += " as " + queue + " counts it"
-	}
-	r.say("%s.", text)
 }
 
 // Advice says what a protection depends on and what an administrator could change.
