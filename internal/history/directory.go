@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // The name of a file says its hour, in UTC.
@@ -22,19 +20,6 @@ const (
 type directory struct {
 	path    string
 	maxSize int64 // of all files together, in bytes
-}
-
-// make makes the directory, and returns the device number of its filesystem.
-func (d directory) make() (device uint64, err error) {
-	err = os.MkdirAll(d.path, 0o700)
-	var info unix.Stat_t
-	if err == nil {
-		err = unix.Stat(d.path, &info)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("making the directory of the record: %w", err)
-	}
-	return info.Dev, nil
 }
 
 // append adds frames to the file of an hour, or nothing at all: what a full disk took of them is cut off again.

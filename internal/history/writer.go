@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/status"
 )
@@ -78,13 +81,20 @@ type entry struct {
 
 // NewWriter returns a writer for a directory, which it makes where it is missing.
 func NewWriter(dir string, options Options) (*Writer, error) {
+	err := os.MkdirAll(dir, 0o700) //nolint:gosec // the directory is an argument of the administrator's
+	var info unix.Stat_t
+	if err == nil {
+		err = unix.Stat(dir, &info)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making the directory of the record: %w", err)
+	}
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(window),
 		zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(1))
-	w := &Writer{options: options, dir: directory{dir, options.MaxSize}, work: make(chan entry, queued), logged: make(chan struct{}, 1), encoder: encoder}
-	if err == nil {
-		w.device, err = w.dir.make()
-	}
-	return w, err
+	return &Writer{
+		options: options, dir: directory{dir, options.MaxSize}, device: info.Dev,
+		work: make(chan entry, queued), logged: make(chan struct{}, 1), encoder: encoder,
+	}, err
 }
 
 // Document takes what the loop knows now. One without pods has the signals alone. It is not changed any more.
