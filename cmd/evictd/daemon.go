@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -219,7 +218,9 @@ func (d *daemon) run(ctx context.Context) error {
 		zap.Bool("dry_run", c.DryRun || d.flags.dryRun),
 		zap.Stringers("thresholds", c.Thresholds()),
 		zap.Any("signals", left.Signals))
-	defer d.keepHistory(context.WithoutCancel(ctx))()
+	if d.history != nil {
+		defer d.history.Start()()
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	parts := []func(context.Context) error{d.pods.Run, d.acting.Run, d.agent.Run, d.followConfiguration, d.checkAtStart, d.followWakers}
 	for _, server := range d.servers {
@@ -236,20 +237,6 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.logger.Info("stopped")
 	return nil
-}
-
-// keepHistory writes the record until its end is called, which waits for what is left.
-func (d *daemon) keepHistory(ctx context.Context) (end func()) {
-	if d.history == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var writing sync.WaitGroup
-	writing.Go(func() { d.history.Run(ctx) })
-	return func() {
-		cancel()
-		writing.Wait()
-	}
 }
 
 // followWakers lets the kernel wake the loop until the context ends. Its faults do not end

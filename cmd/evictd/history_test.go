@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,9 +28,7 @@ func recordOf(t *testing.T) (dir string) {
 	w.Document(d)
 	_, _ = w.Write([]byte(`{"level":"warn","msg":"incident began","incident":"memory.available-x","signal":"memory.available","available":1048576,"since":"` +
 		d.Time.Format(time.RFC3339Nano) + `"}`)) // never an error
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	w.Run(ended)
+	w.Start()()
 	return dir
 }
 

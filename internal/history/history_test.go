@@ -2,7 +2,6 @@ package history
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -432,9 +431,7 @@ func TestWritingNeverWaits(t *testing.T) {
 		}
 	}
 	w.Document(newCalmNode(1).at(begin(), true))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	w.Run(ctx)
+	w.Start()()
 	if lost := lostOf(t, read(t, dir)); lost != 8 {
 		t.Errorf("%d lines are said to be lost, want 8", lost)
 	}

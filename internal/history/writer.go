@@ -2,7 +2,6 @@ package history
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -53,7 +52,7 @@ type Writer struct {
 	logged  chan struct{} // holds one value once a line of the log waits
 	dropped atomic.Int64
 
-	// Of Run's goroutine alone:
+	// Of the goroutine of Start alone:
 	node    *status.Document      // the last with pods; nil before
 	pods    map[string]status.Pod // as the lines so far say them, by namespace/name
 	encoder *zstd.Encoder
@@ -124,22 +123,24 @@ func (w *Writer) put(e entry) {
 	}
 }
 
-// Run writes until the context ends, and then what is left, for a second at most.
-func (w *Writer) Run(ctx context.Context) {
-	ended := make(chan struct{})
+// Start writes until the end that it returns is called, which waits for what is left, for a second at most.
+func (w *Writer) Start() (end func()) {
+	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.write(ctx)
+		w.write(stop)
 	}()
-	<-ctx.Done()
-	select {
-	case <-ended:
-	case <-time.NewTimer(time.Second).C:
+	return func() {
+		close(stop)
+		select {
+		case <-ended:
+		case <-time.NewTimer(time.Second).C:
+		}
 	}
 }
 
 // write takes what waits from time to time, and writes it.
-func (w *Writer) write(ctx context.Context) {
+func (w *Writer) write(stop <-chan struct{}) {
 	tick := time.NewTicker(takeEvery)
 	defer tick.Stop()
 	var after <-chan time.Time // a line of the log
@@ -154,7 +155,7 @@ func (w *Writer) write(ctx context.Context) {
 		case now = <-after:
 			after = nil
 		case now = <-tick.C:
-		case <-ctx.Done():
+		case <-stop:
 			ended = true
 		}
 		for len(w.work) > 0 {

@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"context"
 	"flag"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,9 +35,7 @@ func recorded(t *testing.T, s *Scenario, policy agent.Policy) *history.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var writing sync.WaitGroup
-	writing.Go(func() { w.Run(ctx) })
+	end := w.Start()
 	s.changes = func(o *agent.Options) {
 		o.Keep = w.Document
 		o.Recorder = record.New(record.Also(zap.NewNop(), w), prometheus.NewRegistry(), &clienttools.FakeRecorder{}, record.Settings{
@@ -49,8 +45,7 @@ func recorded(t *testing.T, s *Scenario, policy agent.Policy) *history.Record {
 	if _, err = s.Play(t.Context().Err, Both, policy, 1, func(Event) {}); err != nil {
 		t.Fatal(err)
 	}
-	cancel()
-	writing.Wait()
+	end()
 	r, err := history.Open(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -119,8 +118,6 @@ func TestConfigurationOfARecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
 	document := func(second int) {
 		w.Document(&status.Document{Time: begin.Add(time.Duration(second) * time.Second), Pods: []status.Pod{}})
 	}
@@ -132,11 +129,11 @@ func TestConfigurationOfARecording(t *testing.T) {
 	}
 	document(2)
 	document(3)
-	w.Run(ended)
+	w.Start()()
 	c = new(*c)
 	c.DryRun = !c.DryRun
 	document(4)
-	w.Run(ended)
+	w.Start()()
 	r, err := history.Open(dir)
 	if err != nil {
 		t.Fatal(err)
