@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
-	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -75,13 +73,4 @@ func NextEntry(listing []byte) (name []byte, kind byte, rest []byte, err error) 
 // isDots reports whether a name is that of the directory itself or of its parent.
 func isDots(name []byte) bool {
 	return name[0] == '.' && (len(name) == 2 || len(name) == 3 && name[1] == '.')
-}
-
-// pathOf names an open directory in a fault.
-func pathOf(fd int) string {
-	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	if err != nil {
-		return "a directory"
-	}
-	return strconv.Quote(path)
 }

@@ -37,6 +37,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -267,7 +269,11 @@ func (t *Turn) add() {
 // fault notes that something is not counted; dir says where, -1 for nowhere.
 func (t *Turn) fault(err error, dir int) {
 	if t.count.Partial == nil && dir >= 0 {
-		err = fmt.Errorf("reading %s: %w", pathOf(dir), err)
+		where := "a directory"
+		if path, unknown := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir)); unknown == nil {
+			where = strconv.Quote(path)
+		}
+		err = fmt.Errorf("reading %s: %w", where, err)
 	}
 	t.count.Partial = cmp.Or(t.count.Partial, err)
 }
