@@ -21,7 +21,7 @@ const (
 	grown  = 4
 )
 
-// shortage are the figures of what a pressure is short of, in the signal's unit. None is
+// shortage are the figures of what a pressure is short of, in the signal's unit. None but Taken is
 // negative.
 type shortage struct {
 	// ToLine is missing to the threshold's line, by the reading alone, and InFlight is what the victims that
@@ -32,8 +32,8 @@ type shortage struct {
 	// seconds; of memory and tasks Reaches at least.
 	Missing, Needed int64
 	// Lately is [most] of what was used up in the seconds of the forecast, which the pods that did it hold. Taken is by how
-	// much the candidates over their requests must have grown to be these, and Reaches what they must free besides what is
-	// in flight: what reaches the threshold, and Lately.
+	// much the candidates over their requests must have grown to be these, negative where what is in flight is, and Reaches
+	// what they must free besides that: what reaches the threshold, and Lately.
 	Lately, Taken, Reaches int64
 	// Required is what candidates must be able to free together where others were refused. A disk that is full ends no
 	// process, and one that the host fills must not cost one pod after the other: there it is all that is needed.
