@@ -443,7 +443,7 @@ needs-gcc:
 # expect around an agent may take 900 more: the command line, validation by line, Events, annotations, taints and the
 # address of the document took 701. The black box may take 2,000 more: evictd simulate took 461, and the record with its
 # replay 1,539.
-LOC_MAX := 22614
+LOC_MAX := 22613
 .PHONY: loc verify-loc
 loc: ## Lines of the product by package: Go below cmd, internal and pkg, without tests, internal/testing and internal/sim; fails above LOC_MAX
 	@find cmd internal pkg \( -path internal/testing -o -path internal/sim \) -prune -o -name '*.go' ! -name '*_test.go' -print | LC_ALL=C sort | xargs awk ' \

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/wording"
@@ -14,11 +13,11 @@ import (
 
 // Relief is for how long the ends of pods must make up for what is being used up. Most is the share of what was
 // used up lately that they must hold: other pods have used up some, and a pod's own figure lacks page tables. Of that
-// they must have taken one in grown themselves.
+// they must have taken one in part themselves.
 const (
 	Relief = 30 * time.Second
 	most   = 0.9
-	grown  = 4
+	part   = 4
 )
 
 // shortage are the figures of what a pressure is short of, in the signal's unit. None but Taken is
@@ -48,10 +47,10 @@ func shortageOf(p *pressure.Pressure, inFlight int64) shortage {
 	s.Lately = int64(most * p.Forecast.Fallen)
 	s.Reaches = max(0, max(s.ToLine, s.Lately)-s.InFlight)
 	if p.Threshold.Signal.OnDisk() {
-		s.Required, s.Taken = s.Needed, max(1, s.Lately/grown)
+		s.Required, s.Taken = s.Needed, max(1, s.Lately/part)
 		return s
 	}
-	s.Required, s.Needed, s.Taken = s.Reaches, max(s.Needed, s.Reaches), s.Lately/grown-s.InFlight
+	s.Required, s.Needed, s.Taken = s.Reaches, max(s.Needed, s.Reaches), s.Lately/part-s.InFlight
 	return s
 }
 
@@ -84,22 +83,21 @@ func (s *Situation) anyHelps() bool {
 }
 
 // covered reports whether a pod may be evicted, by what the ends of the candidates free together, and whether those that
-// exceed their requests do. Over are these; within are the others, which are there only near exhaustion. Took is by how much
+// exceed their requests do. These are the first over of them; the others are there only near exhaustion. Took is by how much
 // those over have grown: what another pod takes does not end with theirs.
-func (s *shortage) covered(signal pressure.Signal, over, within []pressure.Amounts, took int64, anyHelps bool) (covered, byExceeding bool) {
-	all := slices.Concat(over, within)
-	covered = anyHelps || Suffice(signal, s.Needed, all) || took >= s.Taken && Suffice(signal, s.Reaches, all)
-	return covered, Suffice(signal, s.Needed, over)
+func (s *shortage) covered(signal pressure.Signal, ends []pressure.Amounts, over int, took int64, anyHelps bool) (covered, byExceeding bool) {
+	covered = anyHelps || Suffice(signal, s.Needed, ends) || took >= s.Taken && Suffice(signal, s.Reaches, ends)
+	return covered, Suffice(signal, s.Needed, ends[:over])
 }
 
 // sufficient withholds the candidates that may not be evicted for what is short, by what all of them free
 // together. A pod whose owner has reached its limit counts among the others, and no pod behind it goes in its place.
 func sufficient(s *Situation, d *Decision) (Hold, string) {
 	signal, short := s.Pressure.Threshold.Signal, s.shortage()
-	over, within, took, limited := s.supply(d)
-	covered, byExceeding := short.covered(signal, over, within, took, s.anyHelps())
+	ends, over, took, limited := s.supply(d)
+	covered, byExceeding := short.covered(signal, ends, over, took, s.anyHelps())
 	switch {
-	case len(within) == 0:
+	case len(ends) == over:
 	case byExceeding:
 		s.Policy.WithinRequests.Withhold(&d.Ranking, false)
 	case covered:
@@ -112,9 +110,9 @@ func sufficient(s *Situation, d *Decision) (Hold, string) {
 	case !covered && len(s.Uses.Incomplete) > 0:
 		return HoldUsageUnknown, s.Uses.notKnownToSuffice(signal, short.Required)
 	case !covered:
-		text := Insufficient(signal, slices.Concat(over, within), "", short.Required)
-		if Suffice(signal, short.Reaches, slices.Concat(over, within)) && !signal.OnDisk() {
-			text = fmt.Sprintf("the %d candidates took %s of the %s that were used up lately", len(over), wording.Amount(signal, took), wording.Amount(signal, short.Lately))
+		text := Insufficient(signal, ends, "", short.Required)
+		if Suffice(signal, short.Reaches, ends) && !signal.OnDisk() {
+			text = fmt.Sprintf("the %d candidates took %s of the %s that were used up lately", over, wording.Amount(signal, took), wording.Amount(signal, short.Lately))
 		}
 		return HoldInsufficientReclaim, text + ": look at " + elsewhere(signal) + wouldSuffice(d, short.Required)
 	case len(limited) > 0:
@@ -147,10 +145,11 @@ func (s *Situation) withholdSmall(d *Decision, needed int64) {
 	})
 }
 
-// supply returns what the ends of the candidates should free, by how much those over their requests have grown, and names
-// those whose owner has reached its limit. For a disk those that a limit keeps do not count: the others would go for nothing.
-func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, took int64, limited []string) {
+// supply returns what the candidates' ends should free, of which the first over exceed their requests, by how much these have
+// grown, and whose owner has reached its limit. For a disk these do not count: the others would go for nothing.
+func (s *Situation) supply(d *Decision) (ends []pressure.Amounts, over int, took int64, limited []string) {
 	signal, all := s.Pressure.Threshold.Signal, s.Policy.WithinRequests == WithinRequestsNever || d.Ranking.Resource == rank.PIDs
+	var within []pressure.Amounts
 	for i := range d.Ranking.Candidates {
 		e := &d.Ranking.Candidates[i]
 		use := s.Uses.ByUID[e.Pod.UID]
@@ -161,12 +160,12 @@ func (s *Situation) supply(d *Decision) (over, within []pressure.Amounts, took i
 		switch {
 		case waits && signal.OnDisk():
 		case e.Exceeds || all:
-			over, took = append(over, use.Expected), took+max(0, use.Grown)
+			ends, took = append(ends, use.Expected), took+max(0, use.Grown)
 		default:
 			within = append(within, use.Expected)
 		}
 	}
-	return over, within, took, limited
+	return append(ends, within...), len(ends), took, limited
 }
 
 // Insufficient says how far the ends of all candidates, or of those that a clause selects, would not suffice.

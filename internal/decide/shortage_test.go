@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestShortage(t *testing.T) {
 		if got := shortageOf(&p, test.inFlight); got != test.want {
 			t.Errorf("%d available, %d in flight: %+v, want %+v", test.available, test.inFlight, got, test.want)
 		}
-		p.Threshold.Signal, test.want.Taken, test.want.Required = pressure.NodeFSAvailable, max(1, test.want.Lately/grown), test.want.Needed
+		p.Threshold.Signal, test.want.Taken, test.want.Required = pressure.NodeFSAvailable, max(1, test.want.Lately/part), test.want.Needed
 		if got := shortageOf(&p, test.inFlight); got != test.want {
 			t.Errorf("a disk, %d available, %d in flight: %+v, want %+v", test.available, test.inFlight, got, test.want)
 		}
@@ -110,7 +111,7 @@ func TestCovered(t *testing.T) {
 		{"a stall, of which no end's part is known", stall, of(1), nil, 0, false, "those over their requests"},
 	} {
 		short := shortage{Missing: 60, Needed: 100, Reaches: 55, Taken: 10}
-		covered, byExceeding := short.covered(test.signal, ends(test.signal, test.over), ends(test.signal, test.within), test.took, test.anyHelps)
+		covered, byExceeding := short.covered(test.signal, ends(test.signal, slices.Concat(test.over, test.within)), len(test.over), test.took, test.anyHelps)
 		if got := map[[2]bool]string{{false, false}: "none", {true, true}: "those over their requests", {true, false}: "all"}[[2]bool{covered, byExceeding}]; got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
