@@ -251,6 +251,7 @@ func summary(out io.Writer, results []Result) error {
 	}{
 		{"beyond the smallest set", of(func(t tally) int { return t.beyond })},
 		{"innocent", of(func(t tally) int { return t.innocent })},
+		{"of these by evictd", func(r *Result) float64 { return float64(r.by(byEvictd).innocent) }},
 		{"without their grace", of(func(t tally) int { return t.ended - t.graceful })},
 		{"OOM kills", func(r *Result) float64 { return float64(r.OOMKills) }},
 		{"budgets violated", func(r *Result) float64 { return float64(r.Violated) }},
