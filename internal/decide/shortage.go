@@ -13,7 +13,7 @@ import (
 
 // Relief is for how long the ends of pods must make up for what is being used up. Most is the share of what was
 // used up lately that they must hold: other pods have used up some, and a pod's own figure lacks page tables. Of that
-// they must have taken one in part themselves.
+// they must have taken a quarter themselves.
 const (
 	Relief = 30 * time.Second
 	most   = 0.9

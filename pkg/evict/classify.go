@@ -29,9 +29,10 @@ const (
 	// webhook/generic/webhook.go, policy/generic/plugin.go and policy_dispatcher.go).
 	textNotReady  = ": not yet ready to handle request"
 	textNotSynced = " not yet synced to use for admission"
-	// The authorizer's text, before any admission (apiserver/pkg/endpoints/handlers/
+	// The authorizer's texts, before any admission (apiserver/pkg/endpoints/handlers/
 	// responsewriters/errors.go); an admission plugin's text has no such clause.
-	textNoRight = `cannot delete resource "pods"`
+	textMayNotEvict = `cannot create resource "pods/eviction"`
+	textNoRight     = `cannot delete resource "pods"`
 )
 
 // Kinds in the details of a response. The eviction's own conflicts give the pods' kind in
@@ -115,7 +116,7 @@ func outcomeOf(s *metav1.Status, err error) Outcome {
 	switch {
 	case isForeign(err) && s.Code != http.StatusTooManyRequests:
 		return Unconfirmed
-	case isStarting(s):
+	case isOfServer(s):
 		return Throttled
 	case isDenial(s.Message) && s.Code == http.StatusTooManyRequests:
 		return Evacuating
@@ -135,13 +136,13 @@ func isForeign(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// isStarting reports whether the API server has not yet read the objects that its admission
-// needs. The response concerns no pod, nothing has happened, and the state ends within
-// seconds. A policy's own text is inside its denial, and a webhook's denial is the webhook's
-// own.
-func isStarting(s *metav1.Status) bool {
+// isOfServer reports whether the refusal concerns the API server or evictd's account, and no pod: another would be
+// refused too. A server that is starting has not yet read the objects that its admission needs; until it has read the
+// roles, its authorizer denies what it will allow within seconds, by the text for a right that is missing. A policy's
+// own text is inside its denial, and a webhook's denial is the webhook's own.
+func isOfServer(s *metav1.Status) bool {
 	return s.Code == http.StatusForbidden && !strings.HasPrefix(s.Message, textWebhookPrefix) &&
-		(strings.HasSuffix(s.Message, textNotReady) || strings.Contains(s.Message, textNotSynced))
+		(strings.HasSuffix(s.Message, textNotReady) || strings.Contains(s.Message, textNotSynced) || strings.Contains(s.Message, textMayNotEvict))
 }
 
 // isDenial reports whether admission denied the request. The webhook chooses the code, which may be

@@ -177,7 +177,7 @@ func TestOutcomes(t *testing.T) {
 			evict.Result{Outcome: evict.BudgetPending, Budget: "web", RetryAfter: 10 * time.Second},
 		},
 		"429 of priority and fairness is Throttled":    {tooMany(), answer{}, evict.Result{Outcome: evict.Throttled, RetryAfter: time.Second}},
-		"403 of RBAC is Denied":                        {failed(403, `"message":"pods \"web-1\" is forbidden",`+ofPod+`}`), answer{}, is(evict.Denied)},
+		"403 without a reason is Denied":               {failed(403, `"message":"pods \"web-1\" is forbidden",`+ofPod+`}`), answer{}, is(evict.Denied)},
 		"403 of a negative budget is BlockedByBudget":  {failed(403, `"message":"pdb disruptions allowed is negative","reason":"Forbidden",`+ofBudget+`}`), answer{}, is(evict.BlockedByBudget)},
 		"403 of an overfull budget is BlockedByBudget": {failed(403, `"message":"`+tooBig+`","reason":"Forbidden",`+ofBudget+`}`), answer{}, is(evict.BlockedByBudget)},
 		"403 of that, with the cause that 1.37 adds": {
@@ -270,6 +270,8 @@ func TestFaultStartingServerIsThrottled(t *testing.T) {
 		return failed(403, `"message":"`+text+`","reason":"Forbidden","details":{"name":"web-1","kind":"pods"}`)
 	}
 	outcomes{
+		"roles that are not read": {says(`pods \"web-1\" is forbidden: User \"system:serviceaccount:evictd:evictd\" cannot create resource ` +
+			`\"pods/eviction\" in API group \"\" in the namespace \"shop\"`), answer{}, is(evict.Throttled)},
 		"not ready": {says(`pods \"web-1\" is forbidden: not yet ready to handle request`), answer{}, is(evict.Throttled)},
 		"a policy that is not synced": {says(`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' with binding 'evictd-evicts-on-own-node' ` +
 			"denied request: failed to configure binding: paramKind kind `/v1, Kind=Pod` not yet synced to use for admission"), answer{}, is(evict.Throttled)},

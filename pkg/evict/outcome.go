@@ -23,10 +23,10 @@ const (
 	// BudgetPending: the budget's status does not reflect its spec yet; the server says to
 	// retry in some seconds.
 	BudgetPending Outcome = "BudgetPending"
-	// Throttled: the API server is overloaded or starting, or this client sends too fast; or a
-	// webhook of the pod could not be called, see [Result.PodAlone].
+	// Throttled: the API server is overloaded or starting, this client sends too fast, or evictd's
+	// account may not evict; or a webhook of the pod could not be called, see [Result.PodAlone].
 	Throttled Outcome = "Throttled"
-	// Denied: RBAC, admission or a webhook denied the request.
+	// Denied: admission or a webhook denied the request, or RBAC a delete.
 	Denied Outcome = "Denied"
 	// Evacuating: a webhook refused the request and moves the pod away by its own means, as
 	// KubeVirt does by a live migration. The pod stays listed until that is over, if it succeeds.

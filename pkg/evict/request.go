@@ -44,8 +44,7 @@ type Result struct {
 	// Budget is the name of the PodDisruptionBudget that refused, when the response contains
 	// it; "" otherwise.
 	Budget string
-	// NoRight says that RBAC denied a delete: the account may not delete pods in the pod's
-	// namespace. That applies to every pod there.
+	// NoRight says that RBAC denied a delete: the account may not delete any pod of that namespace.
 	NoRight bool
 	// PodAlone says, of a request that was throttled, that the API server could not call a webhook
 	// which matches this pod. Nothing has happened, and it ends within seconds where the webhook

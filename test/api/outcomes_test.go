@@ -47,14 +47,14 @@ func TestOutcomeOfOnePod(t *testing.T) {
 		code      int
 		fragments []string
 	}{
-		"OutcomeEvicted":           {false, none, evict.Evicted, http.StatusCreated, nil},
-		"OutcomeBlockedByBudget":   {true, none, evict.BlockedByBudget, http.StatusTooManyRequests, []string{"disruption budget", "needs 1 healthy pods and has 1 currently"}},
-		"OutcomeGone, of another":  {false, another, evict.Gone, http.StatusConflict, []string{"UID"}},
-		"OutcomeGone, by a delete": {false, func(r *evict.Request) { deletes(r); another(r) }, evict.Gone, http.StatusConflict, []string{"UID"}},
-		"OutcomeGone, not there":   {false, func(r *evict.Request) { r.Name = "absent" }, evict.Gone, http.StatusNotFound, []string{"not found"}},
-		"OutcomeDeleted":           {true, deletes, evict.Deleted, http.StatusOK, nil}, // past a budget that keeps it from an eviction
-		"OutcomeWouldDelete":       {false, func(r *evict.Request) { r.Delete, r.DryRun = true, true }, evict.WouldDelete, http.StatusOK, nil},
-		"OutcomeDenied, no right":  {false, none, evict.Denied, http.StatusForbidden, []string{"forbidden"}},
+		"OutcomeEvicted":             {false, none, evict.Evicted, http.StatusCreated, nil},
+		"OutcomeBlockedByBudget":     {true, none, evict.BlockedByBudget, http.StatusTooManyRequests, []string{"disruption budget", "needs 1 healthy pods and has 1 currently"}},
+		"OutcomeGone, of another":    {false, another, evict.Gone, http.StatusConflict, []string{"UID"}},
+		"OutcomeGone, by a delete":   {false, func(r *evict.Request) { deletes(r); another(r) }, evict.Gone, http.StatusConflict, []string{"UID"}},
+		"OutcomeGone, not there":     {false, func(r *evict.Request) { r.Name = "absent" }, evict.Gone, http.StatusNotFound, []string{"not found"}},
+		"OutcomeDeleted":             {true, deletes, evict.Deleted, http.StatusOK, nil}, // past a budget that keeps it from an eviction
+		"OutcomeWouldDelete":         {false, func(r *evict.Request) { r.Delete, r.DryRun = true, true }, evict.WouldDelete, http.StatusOK, nil},
+		"OutcomeThrottled, no right": {false, none, evict.Throttled, http.StatusForbidden, []string{"forbidden"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +64,7 @@ func TestOutcomeOfOnePod(t *testing.T) {
 			if test.budget {
 				w.Budget("web-budget", "web")
 			}
-			if test.want == evict.Denied {
+			if test.want == evict.Throttled {
 				as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + w.Namespace + ":default"}
 			}
 			if test.want == evict.BlockedByBudget {
