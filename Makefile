@@ -252,15 +252,21 @@ test-arm64: image-layout $(if $(filter $(VM)/%,$(ARM64)),$(VM)/qemu-user) ## evi
 	$(ARM64) $(BIN)/image/linux-arm64/evictd version | grep -E '^evictd $(VERSION) .* linux/arm64\)$$'
 	$(ARM64) $(BIN)/image/linux-arm64/evictd rank --snapshot cmd/evictd/testdata/rank/worker-1.json | diff cmd/evictd/testdata/rank/table.txt -
 
+# Programs beside the node that tests of all use, and none of the seven.
+.PHONY: e2e-programs
+e2e-programs:
+	test/cluster/build.sh $(CLUSTER_BIN) prometheus
+	go build -C test/chart -o $(CLUSTER_BIN)/helm helm.sh/helm/v4/cmd/helm
+
 # RUN=TestName runs some of all.
 .PHONY: e2e
-e2e: needs-node test-runner node-build image-archive ## The shipped manifest on a real kubelet: seven tests (root; RUN=TestName runs another, RUN=. all)
+e2e: needs-node test-runner node-build image-archive $(if $(RUN),e2e-programs) ## The shipped manifest on a real kubelet: seven tests (root; RUN=TestName runs another, RUN=. all)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		$(GOTEST_VERBOSE) -tags $${RUN:+e2e_all,}e2e -timeout 90m -run "$${RUN:-.}" ./e2e/...
 
 # RUN=. runs all of them, RUN=TestName some.
 .PHONY: e2e-cgroup2
-e2e-cgroup2: node-build image-archive $(VM_FILES) $(if $(VM_FILES),$(VM)/node) ## The tests of make e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
+e2e-cgroup2: node-build image-archive $(if $(RUN),e2e-programs) $(VM_FILES) $(if $(VM_FILES),$(VM)/node) ## The tests of make e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
 	RUN="$${RUN:-^($$(go -C test test -tags e2e -list . ./e2e | grep '^Test' | paste -sd '|'))\$$}" test/cgroup2/run node
 
 # SEED repeats the order of a run, ONLY=1,10 plays some scenarios of bench-incidents.

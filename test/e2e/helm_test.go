@@ -59,16 +59,12 @@ func TestHelmOnARealNode(t *testing.T) {
 }
 
 // newHelm replaces the shipped manifest, until the end of the test, by a namespace for a release that is
-// not there yet, and builds helm from its module.
+// not there yet.
 func newHelm(s *scene, in string) *helmed {
 	s.Helper()
 	manifest := live.Files.Manifest
-	h := &helmed{scene: s, program: filepath.Join(s.TempDir(), "helm"), chart: filepath.Join(filepath.Dir(manifest), "chart", "evictd"), in: in}
-	text, err := exec.CommandContext(s.Context(), "go", "build", "-C", "../chart", "-o", h.program, "helm.sh/helm/v4/cmd/helm").CombinedOutput()
-	if err != nil {
-		s.Fatalf("building helm: %v: %s", err, text)
-	}
-	_, err = live.Kubectl(s.Context(), "delete", "--wait", "-f", manifest)
+	h := &helmed{scene: s, program: filepath.Join(live.Files.ClusterBin, "helm"), chart: filepath.Join(filepath.Dir(manifest), "chart", "evictd"), in: in}
+	_, err := live.Kubectl(s.Context(), "delete", "--wait", "-f", manifest)
 	s.must(err)
 	eventually.Undo(s, func(ctx context.Context) {
 		if s.Failed() {

@@ -72,14 +72,10 @@ type prometheus struct {
 	address string
 }
 
-// startPrometheus builds the pinned one and starts it, with the shipped alerts. It ends with the test.
+// startPrometheus starts the pinned one with the shipped alerts. It ends with the test.
 func startPrometheus(s *scene) *prometheus {
 	s.Helper()
 	dir := s.TempDir()
-	text, err := exec.CommandContext(s.Context(), "../cluster/build.sh", dir, "prometheus").CombinedOutput()
-	if err != nil {
-		s.Fatalf("building Prometheus: %v: %s", err, text)
-	}
 	alerts, err := os.ReadFile(monitoring("alerts.yaml"))
 	s.must(err)
 	now := regexp.MustCompile(`(?m)^( +)for: .*$`).ReplaceAll(alerts, []byte("${1}for: 0s"))
@@ -93,7 +89,7 @@ scrape_configs:
   static_configs: [{targets: ["127.0.0.1:9464"], labels: {instance: %s}}]
 `, live.Name()), 0o600))
 	p := &prometheus{scene: s, address: "127.0.0.1:19090"}
-	command := exec.CommandContext(context.WithoutCancel(s.Context()), filepath.Join(dir, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yaml"),
+	command := exec.CommandContext(context.WithoutCancel(s.Context()), filepath.Join(live.Files.ClusterBin, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yaml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address)
 	var log bytes.Buffer
 	command.Stdout, command.Stderr = &log, &log
