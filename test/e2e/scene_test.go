@@ -312,7 +312,7 @@ func (s *scene) stays(pod *corev1.Pod) {
 	}
 	for _, c := range current.Status.ContainerStatuses {
 		if c.RestartCount > 0 || c.State.Running == nil {
-			s.Errorf("%s was restarted or ended: %+v", pod.Name, c)
+			s.Errorf("%s was restarted or ended: %+v; %s: %s", pod.Name, c.State, current.Status.Reason, current.Status.Message)
 		}
 	}
 }
