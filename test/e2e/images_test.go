@@ -12,8 +12,8 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// imageMiB is the size of an image's content in these tests.
-const imageMiB = 20
+// imageMiB is the size of an image's content. On the disk it is onDisk times as large: as its archive, and unpacked.
+const imageMiB, onDisk = 20, 2
 
 // Images that no pod uses fill the disk beside a pod that has written much. Evictd waits for
 // the kubelet to remove them, which it does before it evicts pods, and no pod is evicted. Evictd waits
@@ -23,25 +23,33 @@ func TestUnusedImagesGoBeforePods(t *testing.T) {
 	on(t, oneDisk)
 	spaceIsBackAtTheEnd(t, node.DiskSpace)
 	s := emptyScene(t)
-	s.configure(node.Policy{Limits: "{}", Extra: "protect: {barePods: false}\n"}) // the default thresholds of filesystems
+	policy := node.Policy{Limits: "{}", Extra: "protect: {barePods: false}\n"} // the default thresholds of filesystems
+	s.configure(policy)
 	written := wrote(s, "written", fileOf("/data/keep", 100))
 	held := func(ctx context.Context) float64 {
 		return s.held(ctx, node.ImageSpace, imagesFirst) + s.held(ctx, node.DiskSpace, imagesFirst)
 	}
 	before := held(t.Context())
+	// above returns how many MiB are available beyond that share of the disk.
 	size := int64(s.count(t.Context(), "evictd_signal_capacity_bytes", "signal", node.ImageSpace))
-	// imports brings as many images as leave just more than that share of the disk, and perhaps one more.
-	imports := func(percent int64, more int) (names []string) {
+	above := func(percent int64) int64 {
 		left, err := live.DiskAvailable(node.ImageSpace)
 		s.must(err)
-		return importImages(s, int((left-size*percent/100)/(2*imageMiB<<20))+more)
+		return (left - size*percent/100) >> 20
 	}
-	images := imports(25, 0)
+	var images []string
+	for above(25) > onDisk*imageMiB {
+		images = append(images, importImage(s, imageMiB))
+	}
 	s.until("the node's status lists the images", func(ctx context.Context) bool { return live.ImagesListed(ctx, images) == len(images) })
-	images = append(images, imports(15, 1)...) // less than evictd's line and the kubelet's, and no less than half of that
+	// The kubelet starts again before its line is met: one that starts under pressure does not admit its pods again. It
+	// removes only images that it found when it started.
+	s.kubeletEvicts(map[string]string{node.NodeMemory: "1Mi", node.ImageSpace: "8%", node.DiskSpace: "5%"})
+	s.configure(policy)
+	importImage(s, above(11)/onDisk) // below evictd's lines, above the kubelet's
 	s.until("evictd waits for the images", func(ctx context.Context) bool { return held(ctx) > before })
 	s.stays(&written.Pod)
-	s.kubeletEvicts(map[string]string{node.NodeMemory: "1Mi", node.ImageSpace: "15%", node.DiskSpace: "10%"})
+	importImage(s, above(4)/onDisk) // below the kubelet's
 	s.until("the kubelet has removed the images", func(ctx context.Context) bool {
 		return !slices.ContainsFunc(images, func(name string) bool {
 			there, unread := live.Cluster.HasImage(ctx, name)
@@ -55,15 +63,11 @@ func TestUnusedImagesGoBeforePods(t *testing.T) {
 	s.kubeletHasNotActed()
 }
 
-// importImages imports that many images that no pod uses, and returns their names.
-func importImages(s *scene, count int) []string {
+// importImage imports an image of that size that no pod uses, until the end of the test, and returns its name.
+func importImage(s *scene, mebibytes int64) string {
 	s.Helper()
-	var names []string
-	for range count {
-		name := fmt.Sprintf("localhost/evictd/unused-%s:%s", s.namespace, filepath.Base(s.TempDir()))
-		s.must(live.ImportUnused(s.Context(), name, imageMiB))
-		s.Cleanup(func() { s.must(live.Cluster.RemoveImage(context.Background(), name)) })
-		names = append(names, name)
-	}
-	return names
+	name := fmt.Sprintf("localhost/evictd/unused-%s:%s", s.namespace, filepath.Base(s.TempDir()))
+	s.must(live.ImportUnused(s.Context(), name, int(mebibytes)))
+	s.Cleanup(func() { s.must(live.Cluster.RemoveImage(context.Background(), name)) })
+	return name
 }
