@@ -187,9 +187,9 @@ test-image: test-runner
 test-chart-server: test-runner cluster-build
 	cd test/chart && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./server
 test-alerts:
-	test/cluster/build.sh $(BIN)/prometheus prometheus
-	$(BIN)/prometheus/promtool check rules --lint=all --lint-fatal deploy/monitoring/alerts.yaml
-	$(BIN)/prometheus/promtool test rules test/chart/testdata/alerts_test.yaml test/chart/testdata/alerts_weeks_test.yaml
+	test/cluster/build.sh $(CLUSTER_BIN) prometheus
+	$(CLUSTER_BIN)/promtool check rules --lint=all --lint-fatal deploy/monitoring/alerts.yaml
+	$(CLUSTER_BIN)/promtool test rules test/chart/testdata/alerts_test.yaml test/chart/testdata/alerts_weeks_test.yaml
 test-helm:
 	RUN=TestHelmOnARealNode $(MAKE) e2e
 test-race-all: needs-gcc test-runner
@@ -252,7 +252,7 @@ test-arm64: image-layout $(if $(filter $(VM)/%,$(ARM64)),$(VM)/qemu-user) ## evi
 	$(ARM64) $(BIN)/image/linux-arm64/evictd version | grep -E '^evictd $(VERSION) .* linux/arm64\)$$'
 	$(ARM64) $(BIN)/image/linux-arm64/evictd rank --snapshot cmd/evictd/testdata/rank/worker-1.json | diff cmd/evictd/testdata/rank/table.txt -
 
-# Programs beside the node that tests of all use, and none of the seven.
+# Helm and Prometheus. The seven tests of make e2e do not use them; some of RUN=. do.
 .PHONY: e2e-programs
 e2e-programs:
 	test/cluster/build.sh $(CLUSTER_BIN) prometheus
