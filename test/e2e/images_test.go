@@ -30,8 +30,8 @@ func TestUnusedImagesGoBeforePods(t *testing.T) {
 		return s.held(ctx, node.ImageSpace, imagesFirst) + s.held(ctx, node.DiskSpace, imagesFirst)
 	}
 	before := held(t.Context())
-	// above returns how many MiB are available beyond that share of the disk.
 	size := int64(s.count(t.Context(), "evictd_signal_capacity_bytes", "signal", node.ImageSpace))
+	// above returns how many MiB are available beyond that share of the disk.
 	above := func(percent int64) int64 {
 		left, err := live.DiskAvailable(node.ImageSpace)
 		s.must(err)
