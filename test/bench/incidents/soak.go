@@ -108,12 +108,16 @@ func (b *bench) round(ctx context.Context, played *Scenario, meanwhile *fault, n
 		return err
 	}
 	b.lives = true
-	if err = errors.Join(missing(played, r, meanwhile), measure.Sleep(ctx, transition)); err != nil {
+	if err = missing(played, r, meanwhile); err != nil {
 		return err
 	}
+	held := time.Now()
 	err = node.Until(ctx, 3*time.Minute, func(ctx context.Context) bool {
-		page, code, unread := b.Node.Get(ctx, "/debug/status")
-		return unread == nil && code == http.StatusOK && !strings.Contains(page, `"underPressure"`)
+		read, unread := b.Node.Metrics(ctx)
+		if holds, told := read.Sum("evictd_pressure"); unread != nil || !told || holds > 0 {
+			held = time.Now()
+		}
+		return time.Since(held) > transition
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the incidents of the round to end: %w", err)
