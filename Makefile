@@ -310,10 +310,11 @@ bench-reaction: needs-node node-build image-archive ## From a threshold's crossi
 # source is not run again: so a series can be finished in pieces. TABLE=1 only makes the table (PAGE), and its
 # summary (SUMMARY).
 # SOURCE names all that a result depends on, that is evictd, what is shipped, the node and the benchmark, by the last
-# commit that changed it: later commits of tests, documentation, the table and the soak have the same. -dirty: not committed.
+# commit that changed it: later commits of tests, documentation, the table, the soak and the ports have the same.
+# -dirty: not committed.
 MEASURED = cmd internal pkg deploy go.mod go.sum $(addprefix test/,go.mod go.sum bench/incidents cluster image \
 	internal/eventually internal/measure internal/memory internal/node internal/pages internal/rig) \
-	$(foreach left,test/bench/incidents/soak.go test/bench/incidents/table.go *_test.go *.md */testdata/*,':!$(left)')
+	$(foreach left,test/bench/incidents/soak.go test/bench/incidents/table.go test/cluster/ports.go *_test.go *.md */testdata/*,':!$(left)')
 SOURCE = $(shell git log -1 --format=%h --abbrev=12 -- $(MEASURED))$(if $(shell git status --porcelain --untracked-files=all -- $(MEASURED)),-dirty)
 .PHONY: bench-incidents
 bench-incidents: needs-node node-build image-archive ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)

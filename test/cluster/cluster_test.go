@@ -18,3 +18,14 @@ func TestFolderOfAnotherIsLeftAlone(t *testing.T) {
 		t.Errorf("error %v does not name the file: %v", err, missing)
 	}
 }
+
+// An address is that of its caller also before a process listens there.
+func TestAddressOfAnotherCallerIsNotFree(t *testing.T) {
+	address, err := FreeAddress(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := free(t.Context(), 1, func(int) []string { return []string{address} }); err == nil {
+		t.Errorf("%s is free again", again)
+	}
+}

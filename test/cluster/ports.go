@@ -2,11 +2,14 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 const loopback = "127.0.0.1"
@@ -20,7 +23,7 @@ const (
 
 // FreeAddress returns a loopback address, with its port, that has no listener. It is below
 // the kernel's ephemeral ports, so that it stays free until its process listens, or, after a
-// pause, listens again. Two concurrent callers may, very seldom, get the same address.
+// pause, listens again. It is the caller's until its process ends: no other caller gets it, in any process.
 func FreeAddress(ctx context.Context) (string, error) {
 	return free(ctx, portCount, func(i int) []string { return []string{net.JoinHostPort(loopback, strconv.Itoa(firstPort+i))} })
 }
@@ -28,11 +31,28 @@ func FreeAddress(ctx context.Context) (string, error) {
 // free returns the first address of one of so many lists of which no address has a listener.
 func free(ctx context.Context, count int, nth func(int) []string) (address string, err error) {
 	for _, one := range rand.Perm(count) { //nolint:gosec // only so that two callers seldom meet
-		if err = unused(ctx, nth(one)); err == nil {
+		if err = claim(ctx, nth(one)); err == nil {
 			return nth(one)[0], nil
 		}
 	}
 	return "", fmt.Errorf("looking for a free address from %s on: %w", nth(0)[0], err)
+}
+
+// claim takes addresses for this process, or returns an error where one has a listener or the first is another caller's.
+// The claim is an abstract socket, which the kernel removes when the process ends.
+func claim(ctx context.Context, addresses []string) error {
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening a socket: %w", err)
+	}
+	err = unix.Bind(socket, &unix.SockaddrUnix{Name: "@evictd-test-" + addresses[0]})
+	if err == nil {
+		err = unused(ctx, addresses)
+	}
+	if err != nil {
+		return errors.Join(err, unix.Close(socket))
+	}
+	return nil
 }
 
 // unused returns an error where one of the addresses has a listener.
