@@ -27,6 +27,10 @@ const (
 	faultWithin = 20 * time.Second
 	// transition is how long a signal must be above its target before an incident ends.
 	transition = 10 * time.Second
+	// calm is how long no incident is open before evictd's own use is read. On a calm node evictd looks at its pods once
+	// a minute, for the record, and keeps three files of each open until it sees that the pod has gone: before, the open
+	// files count the pods of the round.
+	calm = time.Minute + transition
 )
 
 // quick are the scenarios of a soak: those of memory and disk that are over soon, and in which every pod that
@@ -101,7 +105,7 @@ func (b *bench) soak(ctx context.Context) error {
 	return errors.Join(append(wrong, own.grown(os.Stdout))...)
 }
 
-// round plays one scenario, and waits until no incident is open. It may evict more often than evictd does by default.
+// round plays one scenario, and waits until the node is calm. It may evict more often than evictd does by default.
 func (b *bench) round(ctx context.Context, played *Scenario, meanwhile *fault, number int) error {
 	r, err := b.run(ctx, played, evictdArm, number, node.Policy{Transition: transition, Extra: played.Config})
 	if err != nil {
@@ -112,12 +116,12 @@ func (b *bench) round(ctx context.Context, played *Scenario, meanwhile *fault, n
 		return err
 	}
 	held := time.Now()
-	err = node.Until(ctx, 3*time.Minute, func(ctx context.Context) bool {
+	err = node.Until(ctx, 4*time.Minute, func(ctx context.Context) bool {
 		read, unread := b.Node.Metrics(ctx)
 		if holds, told := read.Sum("evictd_pressure"); unread != nil || !told || holds > 0 {
 			held = time.Now()
 		}
-		return time.Since(held) > transition
+		return time.Since(held) > calm
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the incidents of the round to end: %w", err)
