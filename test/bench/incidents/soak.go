@@ -229,16 +229,18 @@ func (v *vitals) take(ctx context.Context, n *node.Node) error {
 	return nil
 }
 
-// grown prints the medians of the first and the last third, and names the figures that grew more than they may: from
-// the middle of the one to that of the other are two thirds of the run.
+// grown prints the medians of the first and the last third, and by how much each figure grew from the first report to the
+// last: from the middle of the one third to that of the other are two thirds of them. It names those that grew more than
+// they may.
 func (v *vitals) grown(out io.Writer) (faults error) {
 	for _, name := range slices.Sorted(maps.Keys(v.values)) {
 		values := v.values[name]
 		third := (len(values) + 2) / 3
 		first, last := measure.Median(values[:third]), measure.Median(values[len(values)-third:])
-		_, _ = fmt.Fprintf(out, "%s of evictd's last process, %d times: %.0f, at last %.0f\n", name, len(values), first, last)
-		if by := (last - first) * 3 / 2; by > figures()[name] {
-			faults = errors.Join(faults, fmt.Errorf("%s grew by %.0f, which is more than %.0f", name, by, figures()[name]))
+		by := (last - first) * 3 / 2
+		_, _ = fmt.Fprintf(out, "%s of evictd's last process, %d times: %.0f, at last %.0f; grew by %.1f\n", name, len(values), first, last, by)
+		if most := figures()[name]; by > most {
+			faults = errors.Join(faults, fmt.Errorf("%s grew by %.1f, which is more than %.0f", name, by, most))
 		}
 	}
 	return faults
