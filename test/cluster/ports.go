@@ -39,7 +39,8 @@ func free(ctx context.Context, count int, nth func(int) []string) (address strin
 }
 
 // claim takes addresses for this process, or returns an error where one has a listener or the first is another caller's.
-// The claim is an abstract socket, which the kernel removes when the process ends.
+// The claim is an abstract socket, which the kernel removes when the process ends. A listener of package net would be
+// closed as soon as nothing refers to it.
 func claim(ctx context.Context, addresses []string) error {
 	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
